@@ -1,7 +1,9 @@
 //! One entry of the router's table: the path, the handler and who may call it, the rate limit, and the feature.
 
 use super::context::{PathParam, RequestContext};
-use super::middleware::identity::{Admin, Credential, CurrentUser, Exporter, RefreshToken};
+use super::middleware::identity::{
+    Admin, Credential, CurrentUser, Exporter, RefreshToken, SignedIn, SignedInAdmin,
+};
 use super::middleware::rate_limit::Limit;
 use crate::config::{Config, MetricsAccess, Registration, Smtp};
 use crate::error::{Error, Forbidden};
@@ -19,9 +21,14 @@ pub enum Handler {
     Anyone(fn(&mut RequestContext) -> Outcome),
     /// The bearer of a refresh token.
     Refresh(fn(&mut RequestContext, RefreshToken) -> Outcome),
-    /// A signed-in user.
+    /// A signed-in user, and not by a personal access token.
     User(fn(&mut RequestContext, &CurrentUser) -> Outcome),
+    /// A signed-in user, also by a personal access token.
+    SignedIn(fn(&mut RequestContext, &SignedIn) -> Outcome),
+    /// An administrator, and not by a personal access token.
     Admin(fn(&mut RequestContext, &Admin) -> Outcome),
+    /// An administrator, also by a personal access token.
+    SignedInAdmin(fn(&mut RequestContext, &SignedInAdmin) -> Outcome),
     /// Whoever may export by the settings, without a user if anyone may.
     Export(fn(&mut RequestContext, Exporter) -> Outcome),
 }
@@ -81,7 +88,6 @@ pub struct Endpoint {
     /// Whether it needs the API key if the settings ask for one.
     pub needs_api_key: bool,
     pub feature: Feature,
-    accepts_personal_tokens: bool,
     /// The parameters in the path of the request, in its order.
     pub path_params: Vec<PathParam>,
 }
@@ -91,7 +97,7 @@ pub struct Endpoint {
 /// router says [`Endpoint::unlimited`] or [`Endpoint::without_key`]. Neither implies the other.
 pub fn at(template: &'static str, handler: Handler) -> Endpoint {
     let limit = match handler {
-        Handler::Admin(_) => Limit::Admin,
+        Handler::Admin(_) | Handler::SignedInAdmin(_) => Limit::Admin,
         _ => Limit::General,
     };
     let name = EndpointName { method: "", prefix: "", template };
@@ -101,7 +107,6 @@ pub fn at(template: &'static str, handler: Handler) -> Endpoint {
         limit: Some(limit),
         needs_api_key: true,
         feature: Feature::Core,
-        accepts_personal_tokens: true,
         path_params: Vec::new(),
     }
 }
@@ -125,12 +130,6 @@ impl Endpoint {
         Endpoint { feature, ..self }
     }
 
-    /// Refuses personal access tokens, because the endpoint is about the account itself, its sessions or its tokens.
-    /// Whoever steals a token can then neither take over the account nor make another token that outlives this one.
-    pub fn no_personal_tokens(self) -> Endpoint {
-        Endpoint { accepts_personal_tokens: false, ..self }
-    }
-
     /// The endpoint of a request with this method. `segments` are those of its path below `prefix`.
     pub fn matched(
         self,
@@ -151,7 +150,9 @@ impl Endpoint {
     /// is accepted for `GET`, and so for `HEAD`, which has the same endpoint.
     pub fn accept(&self, credential: Credential) -> Result<(), Error> {
         match credential {
-            Credential::PersonalToken(..) if !self.accepts_personal_tokens => {
+            Credential::PersonalToken(..)
+                if matches!(self.handler, Handler::User(_) | Handler::Admin(_)) =>
+            {
                 Err(Error::NotPermitted(Forbidden::PersonalToken))
             }
             Credential::PersonalToken(TokenScope::Read, _) if self.name.method != "GET" => {

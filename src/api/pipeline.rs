@@ -13,7 +13,7 @@ use super::app::App;
 use super::context::RequestContext;
 use super::endpoint::{Endpoint, Handler};
 use super::middleware::access_log::{loggable_method, loggable_path};
-use super::middleware::identity::{CurrentUser, Exporters, RefreshToken};
+use super::middleware::identity::{Exporters, RefreshToken, SignedIn};
 use super::middleware::rate_limit::{self, Caller, Limit};
 use super::middleware::{api_key, cors, identity};
 use super::router;
@@ -88,7 +88,7 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
         found => found?,
     };
     context.endpoint = Some(endpoint.name);
-    context.needs_admin = matches!(endpoint.handler, Handler::Admin(_));
+    context.needs_admin = matches!(endpoint.handler, Handler::Admin(_) | Handler::SignedInAdmin(_));
     context.path_params = std::mem::take(&mut endpoint.path_params);
     let outcome = enter(context, &endpoint);
     let refused = match outcome {
@@ -115,17 +115,16 @@ fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, 
             let token = admit_refresh(context, endpoint)?;
             handle(context, token)
         }
-        Handler::User(handle) => {
-            let user = authenticate(context)?;
-            admit(context, endpoint, Caller::User(&user))?;
-            handle(context, &user).map_err(|error| why_refused(context, &user, error))
-        }
-        Handler::Admin(handle) => {
-            let user = authenticate(context)?;
-            admit(context, endpoint, Caller::User(&user))?;
+        Handler::SignedIn(handle) => enter_as_user(context, endpoint, handle),
+        Handler::User(handle) => enter_as_user(context, endpoint, |context, user| {
+            handle(context, &user.require_session()?)
+        }),
+        Handler::SignedInAdmin(handle) => enter_as_user(context, endpoint, |context, user| {
             handle(context, &user.require_admin(&context.app.config)?)
-                .map_err(|error| why_refused(context, &user, error))
-        }
+        }),
+        Handler::Admin(handle) => enter_as_user(context, endpoint, |context, user| {
+            handle(context, &user.require_session()?.require_admin(&context.app.config)?)
+        }),
         Handler::Export(handle) => {
             let user = admit_export(context, endpoint)?;
             handle(context, user.as_ref())
@@ -133,9 +132,20 @@ fn enter(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Response, 
     }
 }
 
+/// Lets a user in whom `handle` may refuse for their role.
+fn enter_as_user(
+    context: &mut RequestContext,
+    endpoint: &Endpoint,
+    handle: impl FnOnce(&mut RequestContext, &SignedIn) -> Result<Response, Error>,
+) -> Result<Response, Error> {
+    let user = authenticate(context)?;
+    admit(context, endpoint, Caller::User(&user))?;
+    handle(context, &user).map_err(|error| why_refused(context, &user, error))
+}
+
 /// The error of a handler. If a statement that compares its sender has refused it, looks the sender up again, because
 /// only that tells what has ended meanwhile: the session, the account or the role.
-fn why_refused(context: &RequestContext, user: &CurrentUser, error: Error) -> Error {
+fn why_refused(context: &RequestContext, user: &SignedIn, error: Error) -> Error {
     match error {
         Error::InvalidToken(_) => identity::check_again(context, user).err().unwrap_or(error),
         other => other,
@@ -157,7 +167,7 @@ fn admit_refresh(context: &mut RequestContext, endpoint: &Endpoint) -> Result<Re
 fn admit_export(
     context: &mut RequestContext,
     endpoint: &Endpoint,
-) -> Result<Option<CurrentUser>, Error> {
+) -> Result<Option<SignedIn>, Error> {
     let exporters = identity::exporters(context);
     let user = match exporters {
         Exporters::Anyone => None,
@@ -173,7 +183,7 @@ fn admit_export(
 
 /// The signed-in user. A missing or rejected token counts against the client's address, so that tokens cannot be
 /// guessed at will.
-fn authenticate(context: &mut RequestContext) -> Result<CurrentUser, Error> {
+fn authenticate(context: &mut RequestContext) -> Result<SignedIn, Error> {
     match identity::authenticate(context) {
         Err(error) if matches!(error.status(), 401 | 403) => {
             rate_limit::enforce(context, Limit::General, Caller::Anonymous)?;

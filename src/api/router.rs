@@ -7,7 +7,7 @@ use super::context::RequestContext;
 use super::endpoint::Feature::{
     Console, Docs, EmailConfirmation, Metrics, PasswordResets, Registration, Start, TestEndpoints,
 };
-use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, User};
+use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, SignedIn, SignedInAdmin, User};
 use super::endpoint::{Endpoint, Outcome, at};
 use super::handlers::{
     admin, auth, changes, email_confirmation, exports, health, links, me, personal_tokens,
@@ -96,7 +96,7 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
             .limit(Auth("register")).part_of(Registration),
         ("POST", ["auth", "login"]) => at("/auth/login", Anyone(auth::login)).limit(LOGIN),
         ("POST", ["auth", "refresh"]) => at("/auth/refresh", Refresh(auth::refresh)).limit(REFRESH),
-        ("POST", ["auth", "logout"]) => at("/auth/logout", User(auth::logout)).limit(Account).no_personal_tokens(),
+        ("POST", ["auth", "logout"]) => at("/auth/logout", User(auth::logout)).limit(Account),
         ("POST", ["auth", "request-password-reset"]) =>
             at("/auth/request-password-reset", Anyone(auth::request_password_reset))
                 .limit(Auth("request-password-reset")).part_of(PasswordResets),
@@ -105,81 +105,81 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
         ("POST", ["auth", "confirm-email"]) => at("/auth/confirm-email", Anyone(email_confirmation::confirm))
             .limit(Auth("confirm-email")).part_of(EmailConfirmation),
         ("GET", ["auth", "sessions"]) => at("/auth/sessions", User(sessions::list))
-            .limit(Account).no_personal_tokens(),
+            .limit(Account),
         ("DELETE", ["auth", "sessions", _]) => at("/auth/sessions/{session_id}", User(sessions::end))
-            .limit(Account).no_personal_tokens(),
+            .limit(Account),
         ("GET", ["auth", "tokens"]) => at("/auth/tokens", User(personal_tokens::list))
-            .limit(Account).no_personal_tokens(),
+            .limit(Account),
         ("POST", ["auth", "tokens"]) => at("/auth/tokens", User(personal_tokens::create))
-            .limit(Account).no_personal_tokens(),
+            .limit(Account),
         ("DELETE", ["auth", "tokens", _]) => at("/auth/tokens/{token_id}", User(personal_tokens::delete))
-            .limit(Account).no_personal_tokens(),
+            .limit(Account),
         ("GET", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::show))
-            .limit(Account).no_personal_tokens(),
+            .limit(Account),
         ("POST", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::begin))
-            .limit(Auth("begin-second-factor")).no_personal_tokens(),
+            .limit(Auth("begin-second-factor")),
         ("DELETE", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::disable))
-            .limit(Auth("disable-second-factor")).no_personal_tokens(),
+            .limit(Auth("disable-second-factor")),
         ("POST", ["auth", "second-factor", "confirm"]) =>
-            at("/auth/second-factor/confirm", User(second_factor::confirm)).limit(Account).no_personal_tokens(),
+            at("/auth/second-factor/confirm", User(second_factor::confirm)).limit(Account),
         ("POST", ["auth", "second-factor", "recovery-codes"]) =>
             at("/auth/second-factor/recovery-codes", User(second_factor::renew_codes))
-            .limit(Auth("recovery-codes")).no_personal_tokens(),
-        ("GET", ["auth", "me"]) => at("/auth/me", User(me::show)),
-        ("GET", ["users", "me"]) => at("/users/me", User(me::show)),
-        ("PUT", ["users", "me"]) => at("/users/me", User(me::update)).no_personal_tokens(),
+            .limit(Auth("recovery-codes")),
+        ("GET", ["auth", "me"]) => at("/auth/me", SignedIn(me::show)),
+        ("GET", ["users", "me"]) => at("/users/me", SignedIn(me::show)),
+        ("PUT", ["users", "me"]) => at("/users/me", User(me::update)),
         ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(me::delete))
-            .limit(Auth("delete-account")).no_personal_tokens(),
+            .limit(Auth("delete-account")),
         ("POST", ["users", "change-password"]) => at("/users/change-password", User(me::change_password))
-            .limit(Auth("change-password")).no_personal_tokens(),
+            .limit(Auth("change-password")),
         ("GET", ["users", "export"]) => at("/users/export", Export(exports::filtered)),
         ("GET", ["users", "exports", "csv"]) => at("/users/exports/csv", Export(exports::filtered)),
         ("GET", ["users", "export-full"]) => at("/users/export-full", Export(exports::full)),
         ("GET", ["users", "export-alive"]) => at("/users/export-alive", Export(exports::alive)),
         ("GET", ["users", "export-simple"]) => at("/users/export-simple", Export(exports::simple)),
-        ("GET", ["users", "test-only", "alive"]) => at("/users/test-only/alive", Admin(test_only::alive))
+        ("GET", ["users", "test-only", "alive"]) => at("/users/test-only/alive", SignedInAdmin(test_only::alive))
             .part_of(TestEndpoints),
-        ("POST", ["users", "test-only", "create"]) => at("/users/test-only/create", Admin(test_only::create))
+        ("POST", ["users", "test-only", "create"]) => at("/users/test-only/create", SignedInAdmin(test_only::create))
             .part_of(TestEndpoints),
         ("DELETE", ["users", "test-only", "delete-all"]) =>
-            at("/users/test-only/delete-all", Admin(test_only::delete_all)).part_of(TestEndpoints),
-        ("GET", ["users", "test-only", "count"]) => at("/users/test-only/count", Admin(test_only::count))
+            at("/users/test-only/delete-all", SignedInAdmin(test_only::delete_all)).part_of(TestEndpoints),
+        ("GET", ["users", "test-only", "count"]) => at("/users/test-only/count", SignedInAdmin(test_only::count))
             .part_of(TestEndpoints),
-        ("GET", ["users"]) => at("/users", Admin(users::list)),
-        ("POST", ["users"]) => at("/users", Admin(users::create)),
-        ("GET", ["users", id]) if is_id(id) => at("/users/{user_id}", Admin(users::show)),
-        ("PUT", ["users", id]) if is_id(id) => at("/users/{user_id}", Admin(users::update)),
-        ("DELETE", ["users", id]) if is_id(id) => at("/users/{user_id}", Admin(users::delete)),
+        ("GET", ["users"]) => at("/users", SignedInAdmin(users::list)),
+        ("POST", ["users"]) => at("/users", SignedInAdmin(users::create)),
+        ("GET", ["users", id]) if is_id(id) => at("/users/{user_id}", SignedInAdmin(users::show)),
+        ("PUT", ["users", id]) if is_id(id) => at("/users/{user_id}", SignedInAdmin(users::update)),
+        ("DELETE", ["users", id]) if is_id(id) => at("/users/{user_id}", SignedInAdmin(users::delete)),
         ("GET", ["users", id, "sessions"]) if is_id(id) =>
-            at("/users/{user_id}/sessions", Admin(sessions::list_of_user)).no_personal_tokens(),
+            at("/users/{user_id}/sessions", Admin(sessions::list_of_user)),
         ("DELETE", ["users", id, "sessions"]) if is_id(id) =>
-            at("/users/{user_id}/sessions", Admin(sessions::end_all_of_user)).no_personal_tokens(),
+            at("/users/{user_id}/sessions", Admin(sessions::end_all_of_user)),
         ("GET", ["users", id, "tokens"]) if is_id(id) =>
-            at("/users/{user_id}/tokens", Admin(personal_tokens::list_of_user)).no_personal_tokens(),
+            at("/users/{user_id}/tokens", Admin(personal_tokens::list_of_user)),
         ("DELETE", ["users", id, "tokens"]) if is_id(id) =>
-            at("/users/{user_id}/tokens", Admin(personal_tokens::delete_all_of_user)).no_personal_tokens(),
+            at("/users/{user_id}/tokens", Admin(personal_tokens::delete_all_of_user)),
         ("DELETE", ["users", id, "second-factor"]) if is_id(id) =>
-            at("/users/{user_id}/second-factor", Admin(second_factor::reset)).no_personal_tokens(),
-        ("GET", ["admin", "users"]) => at("/admin/users", Admin(admin::list)),
-        ("PUT", ["admin", "users", _]) => at("/admin/users/{user_id}", Admin(users::update)),
-        ("GET", ["admin", "audit"]) => at("/admin/audit", Admin(admin::list_audit)),
-        ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", Admin(admin::export_audit)),
-        ("GET", ["admin", "stats"]) => at("/admin/stats", Admin(admin::stats)),
-        ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Admin(admin::daily_stats)),
-        ("GET", ["uploads"]) => at("/uploads", User(uploads::list)),
-        ("POST", ["uploads"]) => at("/uploads", User(uploads::create)).limit(Upload),
-        ("POST", ["uploads", "restore"]) => at("/uploads/restore", User(uploads::restore_since)),
+            at("/users/{user_id}/second-factor", Admin(second_factor::reset)),
+        ("GET", ["admin", "users"]) => at("/admin/users", SignedInAdmin(admin::list)),
+        ("PUT", ["admin", "users", _]) => at("/admin/users/{user_id}", SignedInAdmin(users::update)),
+        ("GET", ["admin", "audit"]) => at("/admin/audit", SignedInAdmin(admin::list_audit)),
+        ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", SignedInAdmin(admin::export_audit)),
+        ("GET", ["admin", "stats"]) => at("/admin/stats", SignedInAdmin(admin::stats)),
+        ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", SignedInAdmin(admin::daily_stats)),
+        ("GET", ["uploads"]) => at("/uploads", SignedIn(uploads::list)),
+        ("POST", ["uploads"]) => at("/uploads", SignedIn(uploads::create)).limit(Upload),
+        ("POST", ["uploads", "restore"]) => at("/uploads/restore", SignedIn(uploads::restore_since)),
         // The word is no id.
         (_, ["uploads", "restore", ..]) => return None,
-        ("GET", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::show)),
-        ("PUT", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::update)),
-        ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", User(uploads::delete)),
-        ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", User(uploads::restore)),
-        ("GET", ["uploads", _, "download"]) => at("/uploads/{file_id}/download", User(uploads::download)),
-        ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::list)),
-        ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", User(links::create)),
-        ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", User(links::delete)),
-        ("GET", ["changes"]) => at("/changes", User(changes::list)),
+        ("GET", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(uploads::show)),
+        ("PUT", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(uploads::update)),
+        ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(uploads::delete)),
+        ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", SignedIn(uploads::restore)),
+        ("GET", ["uploads", _, "download"]) => at("/uploads/{file_id}/download", SignedIn(uploads::download)),
+        ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(links::list)),
+        ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(links::create)),
+        ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(links::delete)),
+        ("GET", ["changes"]) => at("/changes", SignedIn(changes::list)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(links::download)).limit(Links).without_key(),
         _ => return None,
     };

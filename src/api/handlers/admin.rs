@@ -7,7 +7,7 @@ use serde_json::json;
 use super::exports::export_response;
 use super::users::find_page;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::Admin;
+use crate::api::middleware::identity::SignedInAdmin;
 use crate::db::audit::{self, AuditFilter};
 use crate::db::stats;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use crate::model::rules;
 use crate::model::user::Profile;
 
 /// `GET /api/v1/admin/users`: a page of accounts with `stats`, filtered and sorted as those of `GET /api/v1/users`.
-pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn list(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let (users, total, page) = find_page(context)?;
     let quotas = context.app.file_quotas();
     let profiles = users.iter().map(|user| Profile::of(user, &quotas)).collect();
@@ -29,7 +29,7 @@ pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> 
 
 /// `GET /api/v1/admin/stats`: totals of users, files and storage, which is in bytes. How much of the quota is used is a
 /// percentage with two decimal places.
-pub fn stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let (users, files) = stats::totals(&context.db)?;
     let (used, quota) = (files.total_size, context.app.config.storage_quota);
     let percent = used as f64 / quota as f64 * 100.0;
@@ -45,7 +45,7 @@ const DEFAULT_DAYS: i64 = 30;
 const MAX_DAYS: i64 = 365;
 
 /// `GET /api/v1/admin/stats/daily`: what came on each of the last days, in UTC, today included, the oldest first.
-pub fn daily_stats(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn daily_stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let read = |query: &mut Params| query.integer("days", DEFAULT_DAYS, 1..=MAX_DAYS);
     let days = stats::daily(&context.db, context.request.query().read(read)?)?;
     response::json(200, &json!({ "days": days }))
@@ -77,7 +77,7 @@ fn read_audit_filter(query: &mut Params) -> AuditFilter {
 
 /// `GET /api/v1/admin/audit`: events that match, the newest first, and in `next` the value of `before` for the next
 /// page, which is `null` on the last one.
-pub fn list_audit(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn list_audit(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let (filter, limit, before) = context.request.query().read(|query| {
         let (filter, limit) =
             (read_audit_filter(query), query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT));
@@ -94,7 +94,10 @@ pub fn list_audit(context: &mut RequestContext, _: &Admin) -> Result<Response, E
 }
 
 /// `GET /api/v1/admin/audit/export`: all events that match, the newest first, as CSV.
-pub fn export_audit(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+pub fn export_audit(
+    context: &mut RequestContext,
+    admin: &SignedInAdmin,
+) -> Result<Response, Error> {
     let filter = context.request.query().read(read_audit_filter)?;
     let deadline = Instant::now() + context.app.config.export_timeout;
     let turn = context.export_turn(deadline)?;

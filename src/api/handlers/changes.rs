@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{self, CurrentUser};
+use crate::api::middleware::identity::{self, SignedIn};
 use crate::api::waiters::Waiter;
 use crate::db::changes;
 use crate::error::Error;
@@ -35,7 +35,7 @@ struct ChangeList {
 /// `GET /api/v1/changes`: the latest state of each of the user's files that has changed after the cursor `after`, or of
 /// all without one, at once. If nothing has changed after the cursor, the response comes after `wait` seconds, or as
 /// soon as something does. While it waits, the request holds its thread and nothing else.
-pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let (after, limit, wait) = context.request.query().read(|query| {
         let after = query.optional("after", rules::change_cursor);
         let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);

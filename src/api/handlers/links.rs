@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::uploads::download_response;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{CurrentUser, json_body};
+use crate::api::middleware::identity::{SignedIn, json_body};
 use crate::auth::random_bytes;
 use crate::db::file_links::{self, NewFileLink};
 use crate::error::Error;
@@ -38,7 +38,7 @@ struct CreatedLink {
 }
 
 /// `POST /api/v1/uploads/{file_id}/links`: makes a link to the user's own file. Only this response holds it.
-pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let file = context.path_id()?;
     let wanted = json_body(context, user)?.read(read_link)?;
     // 256 random bits: 43 characters that need no escape in a path.
@@ -49,14 +49,14 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 }
 
 /// `GET /api/v1/uploads/{file_id}/links`: the live links to the user's own file, newest first.
-pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let file = context.path_id()?;
     let links = file_links::list(&context.db, file, user.id())?;
     response::json(200, &json!({ "links": links }))
 }
 
 /// `DELETE /api/v1/uploads/{file_id}/links/{link_id}`: ends one link to the user's own file.
-pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let [file, link] = context.path_ids()?;
     file_links::delete(&context.db, file, user.id(), link, &context.origin())?;
     Ok(Response::empty(204))

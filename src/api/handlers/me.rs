@@ -2,7 +2,7 @@
 
 use super::email_confirmation;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{CurrentUser, check_again, json_body};
+use crate::api::middleware::identity::{CurrentUser, SignedIn, check_again, json_body};
 use crate::api::middleware::rate_limit::{self, Caller, Limit};
 use crate::auth::email_token::{EmailChange, EmailToken};
 use crate::auth::password::PasswordCheck;
@@ -16,7 +16,7 @@ use crate::model::user::{Profile, User};
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
-pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn show(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     response::json(200, &Profile::of(&user.account, &context.app.file_quotas()))
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::users::check_role;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, json_body};
+use crate::api::middleware::identity::{SignedInAdmin, json_body};
 use crate::db::users::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
@@ -14,13 +14,13 @@ use crate::http::response::{self, Response};
 use crate::model::rules;
 
 /// `GET /api/v1/users/test-only/alive`: responds if these endpoints are enabled.
-pub fn alive(_: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn alive(_: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     response::probe("test-only endpoints alive")
 }
 
 /// `POST /api/v1/users/test-only/create`: creates an account. The usual rules for values do not apply, and everything
 /// that is not given is made up.
-pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     let body = json_body(context, admin.user())?;
     check_role(admin, &body)?;
     let (given, password) = body.read(read_account)?;
@@ -57,7 +57,7 @@ fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
 }
 
 /// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
-pub fn delete_all(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+pub fn delete_all(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     admin.require_session()?;
     let deleted = users::delete_all(&context.db, &context.origin())?;
     context.app.wake_background();
@@ -65,6 +65,6 @@ pub fn delete_all(context: &mut RequestContext, admin: &Admin) -> Result<Respons
 }
 
 /// `GET /api/v1/users/test-only/count`: the number of accounts.
-pub fn count(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn count(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     response::json(200, &json!({ "count": users::count(&context.db)? }))
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::upload_form::{self, Room};
 use crate::api::app::App;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{self, CurrentUser, json_body};
+use crate::api::middleware::identity::{self, SignedIn, json_body};
 use crate::db::files::{self, Deletion, FileChange, FileQuery, FileSort, Restorable};
 use crate::db::idempotency_keys::{self, KeyedUpload};
 use crate::db::stats::StoredBytes;
@@ -30,7 +30,7 @@ use crate::storage::{Content, Draft};
 /// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description` and `sha256`, in
 /// any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
 /// `Idempotency-Key` is known is answered as the first one was.
-pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let key = idempotency_key(&context.request)?;
     // This comes first: an upload that uses up what is left meanwhile has its key recorded then.
     let left = left_for_file(context, user);
@@ -82,7 +82,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 /// Records a file whose content is stored.
 fn record(
     context: &RequestContext,
-    user: &CurrentUser,
+    user: &SignedIn,
     upload: &Arc<NewFile>,
     draft: Draft,
 ) -> Result<Recorded, Error> {
@@ -163,7 +163,7 @@ fn with_version(response: Response, file: &File) -> Response {
 /// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
 /// if a quota is used up already, so that no body is received in vain. The database decides in the end: uploads that
 /// run at once see the same numbers.
-fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Error> {
+fn left_for_file(context: &RequestContext, user: &SignedIn) -> Result<u64, Error> {
     let (app, config) = (context.app, &context.app.config);
     let stats = user.account.stats;
     let (most_bytes, most_files) = user.account.quotas(&app.file_quotas());
@@ -180,7 +180,7 @@ fn left_for_file(context: &RequestContext, user: &CurrentUser) -> Result<u64, Er
 
 /// The quotas that the user shares with others: that of the service and, where registrations are limited, that of young
 /// accounts, which may turn out not to be the user's.
-fn shared_quotas<'a>(app: &'a App, user: &CurrentUser) -> impl Iterator<Item = &'a StoredBytes> {
+fn shared_quotas<'a>(app: &'a App, user: &SignedIn) -> impl Iterator<Item = &'a StoredBytes> {
     let is_young = app.config.registrations_per_day > 0 && user.account.is_young();
     iter::once(&app.stored_bytes).chain(is_young.then_some(&app.young_bytes))
 }
@@ -190,7 +190,7 @@ fn shared_quotas<'a>(app: &'a App, user: &CurrentUser) -> impl Iterator<Item = &
 const MANY_FILES: i64 = 1000;
 
 /// `GET /api/v1/uploads`: a page of the user's own files, or of those that are deleted, filtered and sorted.
-pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let (deleted, query, page) = context.request.query().read(|query| {
         let deleted = query.filter("deleted", rules::boolean).unwrap_or(false);
         (deleted, read_file_query(query, deleted), query.page())
@@ -245,7 +245,7 @@ fn read_file_query(query: &mut Params, deleted: bool) -> FileQuery {
 }
 
 /// `GET /api/v1/uploads/{file_id}`: the file's metadata.
-pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn show(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     let file = find_readable(context, user, id)?;
     let conditions = Conditions::read(&context.request);
@@ -256,7 +256,7 @@ pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 }
 
 /// `GET /api/v1/uploads/{file_id}/download`: the content, or a range of it.
-pub fn download(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn download(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     download_response(context, || Ok((find_readable(context, user, id)?, FileUse::Download)))
 }
@@ -292,7 +292,7 @@ fn read_file_change(body: &mut Params) -> FileChange {
 
 /// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given, and if the
 /// file is in the state that the conditions of the request name.
-pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     let change = json_body(context, user)?.read(read_file_change)?;
     let conditions = Conditions::read(&context.request).of_version();
@@ -302,7 +302,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 
 /// `DELETE /api/v1/uploads/{file_id}`: deletes a file, which the user may restore for some days, or permanently. A
 /// background thread removes the contents of files that nobody may restore.
-pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     let query = context.request.query();
     let is_permanent =
@@ -319,7 +319,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 }
 
 /// `POST /api/v1/uploads/{file_id}/restore`: brings a deleted file back. One that is there stays as it is.
-pub fn restore(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn restore(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     let (_, remaining) = restore_deleted(context, user, &Restorable::One(id))?;
     if remaining > 0 {
@@ -333,7 +333,7 @@ pub fn restore(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
 }
 
 /// `POST /api/v1/uploads/restore`: brings back what was deleted since a moment, as far as it fits into the quotas.
-pub fn restore_since(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+pub fn restore_since(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let since = json_body(context, user)?
         .read(|body| body.required("deleted_since", |text| rules::timestamp(text).map(Some)))?;
     // A time that is missing is an error by now.
@@ -344,7 +344,7 @@ pub fn restore_since(context: &mut RequestContext, user: &CurrentUser) -> Result
 
 fn restore_deleted(
     context: &RequestContext,
-    user: &CurrentUser,
+    user: &SignedIn,
     files: &Restorable,
 ) -> Result<(i64, i64), Error> {
     let (db, quotas, origin) = (&context.db, context.app.file_quotas(), context.origin());
@@ -358,7 +358,7 @@ fn restore_deleted(
 }
 
 /// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.
-fn find_readable(context: &RequestContext, user: &CurrentUser, id: Uuid) -> Result<File, Error> {
+fn find_readable(context: &RequestContext, user: &SignedIn, id: Uuid) -> Result<File, Error> {
     let file = files::find(&context.db, id)?;
     let file = file.with_listed_type(&context.app.config.allowed_upload_types);
     let may_read = file.is_public || file.user_id == user.id();

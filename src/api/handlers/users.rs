@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::me::check_password_in_body;
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, check_again, json_body};
+use crate::api::middleware::identity::{SignedInAdmin, check_again, json_body};
 use crate::api::middleware::rate_limit::Limit;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::Smtp;
@@ -41,7 +41,7 @@ fn read_new_account(
 
 /// `POST /api/v1/users`: creates an account. With `invite` and without a password its owner gets a mail with a link to
 /// choose one.
-pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     let body = json_body(context, admin.user())?;
     check_role(admin, &body)?;
     let (account, password) =
@@ -61,21 +61,21 @@ pub fn create(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
 }
 
 /// Fails with [`Error::NotPermitted`] if the body makes an administrator and the request has a personal access token.
-pub fn check_role(admin: &Admin, body: &Params) -> Result<(), Error> {
+pub fn check_role(admin: &SignedInAdmin, body: &Params) -> Result<(), Error> {
     match body.sent_text("role") {
-        Some(role) if role == Role::Admin.name() => admin.require_session(),
+        Some(role) if role == Role::Admin.name() => admin.require_session().map(drop),
         _ => Ok(()),
     }
 }
 
 /// Fails with [`Error::NotPermitted`] if the account is an administrator's and the request has a personal access token.
 /// The statement that makes the change looks at the role once more, because it may have changed meanwhile.
-fn check_account(context: &RequestContext, admin: &Admin, id: Uuid) -> Result<(), Error> {
+fn check_account(context: &RequestContext, admin: &SignedInAdmin, id: Uuid) -> Result<(), Error> {
     if !admin.has_personal_token() {
         return Ok(());
     }
     match users::find(&context.db, id) {
-        Ok(user) if user.role == Role::Admin => admin.require_session(),
+        Ok(user) if user.role == Role::Admin => admin.require_session().map(drop),
         Ok(_) | Err(Error::UserNotFound) => Ok(()),
         Err(error) => Err(error),
     }
@@ -144,13 +144,13 @@ struct UserList {
 }
 
 /// `GET /api/v1/users`: a page of accounts, filtered and sorted.
-pub fn list(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn list(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let (users, total, page) = find_page(context)?;
     response::json(200, &UserList { users, total, limit: page.size, offset: page.offset })
 }
 
 /// `GET /api/v1/users/{user_id}`: one account.
-pub fn show(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+pub fn show(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let id = context.path_id()?;
     response::json(200, &users::find(&context.db, id)?)
 }
@@ -175,7 +175,7 @@ fn read_account_change(body: &mut Params, refused: &RefusedPasswords) -> Account
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
-pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+pub fn update(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     let id = context.path_id()?;
     check_account(context, admin, id)?;
     let body = json_body(context, admin.user())?;
@@ -204,7 +204,7 @@ pub fn update(context: &mut RequestContext, admin: &Admin) -> Result<Response, E
 /// that it was checked against.
 fn confirm_own_change(
     context: &mut RequestContext,
-    admin: &Admin,
+    admin: &SignedInAdmin,
     id: Uuid,
     change: &mut AccountChange,
 ) -> Result<Option<i32>, Error> {
@@ -226,14 +226,14 @@ fn confirm_own_change(
         None => RefusedAction::EmailChange,
     };
     // A refusal of the change itself, which comes later, is no event.
-    check_password_in_body(context, user, limit, password)
+    check_password_in_body(context, &admin.require_session()?, limit, password)
         .inspect_err(|error| context.record_refusal(action, Some(id), error))
         .map(Some)
 }
 
 /// `DELETE /api/v1/users/{user_id}`: marks the account as deleted, frees its username and e-mail address, ends its
 /// sessions and hides its files, which the background thread removes.
-pub fn delete(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+pub fn delete(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     let id = context.path_id()?;
     check_account(context, admin, id)?;
     let conditions = ChangeConditions { version: None, spares_admins: admin.has_personal_token() };

@@ -1,6 +1,7 @@
 //! Finds out who a request comes from. Handlers for users and administrators take proofs that only this module can
 //! make.
 
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -23,27 +24,27 @@ const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The user of the access token or personal access token in `Authorization`, or the development admin if authentication
 /// is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
-pub fn authenticate(context: &RequestContext) -> Result<CurrentUser, Error> {
+pub fn authenticate(context: &RequestContext) -> Result<SignedIn, Error> {
     let app = context.app;
     if !app.config.auth_enabled {
         return match context.request.is_from_trusted_page(&app.config.cors_origins) {
-            true => CurrentUser::development_admin(&context.db),
+            true => SignedIn::development_admin(&context.db),
             false => Err(Error::NotPermitted(Forbidden::ForeignPage)),
         };
     }
     let token = context.request.bearer_token()?;
     if personal_token::is_personal(token) {
         let hash = personal_token::hash(token).ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
-        return CurrentUser::from_personal_token(&context.db, hash, Duration::ZERO);
+        return SignedIn::from_personal_token(&context.db, hash, Duration::ZERO);
     }
     let claims = app.verify_token(token, TokenType::Access)?;
     let sign_in = SignIn { session: claims.session, issued_at: claims.issued_at };
     let (user, role) = (claims.user, claims.role);
-    CurrentUser::from_access_token(app, &context.db, user, role, sign_in, Duration::ZERO)
+    SignedIn::from_access_token(app, &context.db, user, role, sign_in, Duration::ZERO)
 }
 
 /// The parameters in the JSON body of a user's request, after [`check_again_if_late`].
-pub fn json_body(context: &mut RequestContext, user: &CurrentUser) -> Result<Params, Error> {
+pub fn json_body(context: &mut RequestContext, user: &SignedIn) -> Result<Params, Error> {
     let body = context.request.json();
     check_again_if_late(context, user)?;
     body
@@ -52,8 +53,8 @@ pub fn json_body(context: &mut RequestContext, user: &CurrentUser) -> Result<Par
 /// Looks the user of a request up again if that was done more than a second ago, because the body took that long.
 /// Otherwise whoever keeps a request open could finish it after the owner of the account has ended the session. Must
 /// come between the last byte of the body and the first change. Fails as [`authenticate`] and
-/// [`CurrentUser::require_admin`] do, but not because the token or its session has expired.
-pub fn check_again_if_late(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
+/// [`SignedIn::require_admin`] do, but not because the token or its session has expired.
+pub fn check_again_if_late(context: &RequestContext, user: &SignedIn) -> Result<(), Error> {
     match user.authenticated_at.elapsed() > MAX_AGE {
         true => check_again(context, user),
         false => Ok(()),
@@ -61,7 +62,7 @@ pub fn check_again_if_late(context: &RequestContext, user: &CurrentUser) -> Resu
 }
 
 /// Looks the user of a request up again, see [`check_again_if_late`].
-pub fn check_again(context: &RequestContext, user: &CurrentUser) -> Result<(), Error> {
+pub fn check_again(context: &RequestContext, user: &SignedIn) -> Result<(), Error> {
     user.check_again(context.app, &context.db, context.needs_admin)
 }
 
@@ -87,7 +88,7 @@ pub enum Exporters {
 }
 
 /// The user who exports, if there is one.
-pub type Exporter<'a> = Option<&'a CurrentUser>;
+pub type Exporter<'a> = Option<&'a SignedIn>;
 
 /// Returns who may export. The answer is [`Exporters::Anyone`] if the request has no `Authorization`, the settings ask
 /// for neither key nor administrator, authentication is on, and either anonymous exports are allowed or a development
@@ -142,9 +143,9 @@ pub struct RefreshToken {
     pub id: Uuid,
 }
 
-/// Proof that a request comes from a signed-in user. Only this module can make one.
+/// Proof that a request comes from a signed-in user, by any credential. Only this module can make one.
 #[derive(Clone)]
-pub struct CurrentUser {
+pub struct SignedIn {
     pub account: User,
     pub credential: Credential,
     /// The version of the user's credentials when the request was authenticated. `None` for the development admin, who
@@ -164,9 +165,9 @@ pub enum Credential {
     Nothing,
 }
 
-impl CurrentUser {
-    fn new(account: User, credential: Credential, credentials_version: Option<i32>) -> CurrentUser {
-        CurrentUser { account, credential, credentials_version, authenticated_at: Instant::now() }
+impl SignedIn {
+    fn new(account: User, credential: Credential, credentials_version: Option<i32>) -> SignedIn {
+        SignedIn { account, credential, credentials_version, authenticated_at: Instant::now() }
     }
 
     /// The user of an access token, looked up together with its session in one round trip, and in two if the token is
@@ -179,18 +180,18 @@ impl CurrentUser {
         role: Role,
         sign_in: SignIn,
         age: Duration,
-    ) -> Result<CurrentUser, Error> {
+    ) -> Result<SignedIn, Error> {
         let max_age = app.config.session_max_age;
         let (account, version) = app.sessions.authenticate(db, user, sign_in, max_age, age)?;
         let account = User { role, ..account };
-        Ok(CurrentUser::new(account, Credential::AccessToken(sign_in), Some(version)))
+        Ok(SignedIn::new(account, Credential::AccessToken(sign_in), Some(version)))
     }
 
     /// The user of the personal access token with this hash, looked up in one round trip. The role is the one that the
     /// account has now. `age` as above.
     fn from_personal_token(db: &Database, hash: TokenHash, age: Duration) -> Result<Self, Error> {
         let (account, scope, version) = db::personal_tokens::authenticate(db, &hash, age)?;
-        Ok(CurrentUser::new(account, Credential::PersonalToken(scope, hash), Some(version)))
+        Ok(SignedIn::new(account, Credential::PersonalToken(scope, hash), Some(version)))
     }
 
     /// Looks the user up again, see [`check_again_if_late`].
@@ -198,17 +199,17 @@ impl CurrentUser {
         let (id, role, age) = (self.id(), self.account.role, self.authenticated_at.elapsed());
         let user = match self.credential {
             Credential::AccessToken(sign_in) => {
-                CurrentUser::from_access_token(app, db, id, role, sign_in, age)?
+                SignedIn::from_access_token(app, db, id, role, sign_in, age)?
             }
-            Credential::PersonalToken(_, hash) => CurrentUser::from_personal_token(db, hash, age)?,
+            Credential::PersonalToken(_, hash) => SignedIn::from_personal_token(db, hash, age)?,
             Credential::Nothing => return Ok(()),
         };
         if needs_admin { user.require_admin(&app.config).map(drop) } else { Ok(()) }
     }
 
     /// The user of every request while authentication is switched off.
-    fn development_admin(db: &Database) -> Result<CurrentUser, Error> {
-        Ok(CurrentUser::new(db::users::development_admin(db)?, Credential::Nothing, None))
+    fn development_admin(db: &Database) -> Result<SignedIn, Error> {
+        Ok(SignedIn::new(db::users::development_admin(db)?, Credential::Nothing, None))
     }
 
     pub fn id(&self) -> Uuid {
@@ -228,6 +229,12 @@ impl CurrentUser {
         }
     }
 
+    /// Proof that the request has no personal access token. Fails with [`Error::NotPermitted`].
+    pub fn require_session(&self) -> Result<CurrentUser<'_>, Error> {
+        let refusal = Error::NotPermitted(Forbidden::PersonalToken);
+        (!self.has_personal_token()).then_some(CurrentUser(self)).ok_or(refusal)
+    }
+
     /// Whether the request has a personal access token.
     pub fn has_personal_token(&self) -> bool {
         matches!(self.credential, Credential::PersonalToken(..))
@@ -243,7 +250,7 @@ impl CurrentUser {
 
     /// Proof that this user is an administrator, with a second factor if the settings ask for that. The development
     /// admin needs none. Fails with [`Error::AdminRequired`] or [`Error::AdminSecondFactorRequired`].
-    pub fn require_admin(&self, config: &Config) -> Result<Admin<'_>, Error> {
+    pub fn require_admin(&self, config: &Config) -> Result<SignedInAdmin<'_>, Error> {
         let needs_second_factor = config.admin_second_factor == AdminSecondFactor::Required
             && self.credential != Credential::Nothing;
         match self.account.role {
@@ -251,16 +258,37 @@ impl CurrentUser {
             Role::Admin if needs_second_factor && !self.account.second_factor => {
                 Err(Error::AdminSecondFactorRequired)
             }
-            Role::Admin => Ok(Admin(self)),
+            Role::Admin => Ok(SignedInAdmin(self)),
         }
     }
 }
 
-/// Proof that a request comes from an administrator. A handler that takes one cannot be reached by anyone else.
-pub struct Admin<'a>(&'a CurrentUser);
+/// Proof that a request comes from a signed-in user who has given a password, not only a personal access token. Handlers
+/// take this one unless they are for scripts too: whoever steals a token can then neither take over the account nor make
+/// another token that outlives this one.
+pub struct CurrentUser<'a>(&'a SignedIn);
 
-impl Admin<'_> {
-    pub fn user(&self) -> &CurrentUser {
+impl Deref for CurrentUser<'_> {
+    type Target = SignedIn;
+
+    fn deref(&self) -> &SignedIn {
+        self.0
+    }
+}
+
+impl<'a> CurrentUser<'a> {
+    /// As [`SignedIn::require_admin`].
+    pub fn require_admin(self, config: &Config) -> Result<Admin<'a>, Error> {
+        self.0.require_admin(config).map(Admin)
+    }
+}
+
+/// Proof that a request comes from an administrator, by any credential. A handler that takes one cannot be reached by
+/// anyone else.
+pub struct SignedInAdmin<'a>(&'a SignedIn);
+
+impl SignedInAdmin<'_> {
+    pub fn user(&self) -> &SignedIn {
         self.0
     }
 
@@ -270,11 +298,18 @@ impl Admin<'_> {
         self.0.has_personal_token()
     }
 
-    /// Fails with [`Error::NotPermitted`] if the request has a personal access token.
-    pub fn require_session(&self) -> Result<(), Error> {
-        match self.has_personal_token() {
-            true => Err(Error::NotPermitted(Forbidden::AdminByPersonalToken)),
-            false => Ok(()),
-        }
+    /// As [`SignedIn::require_session`], with a message for administrators.
+    pub fn require_session(&self) -> Result<CurrentUser<'_>, Error> {
+        let refusal = |_| Error::NotPermitted(Forbidden::AdminByPersonalToken);
+        self.0.require_session().map_err(refusal)
+    }
+}
+
+/// Proof that a request comes from an administrator, and not only by a personal access token, see [`CurrentUser`].
+pub struct Admin<'a>(SignedInAdmin<'a>);
+
+impl Admin<'_> {
+    pub fn user(&self) -> &SignedIn {
+        self.0.user()
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::api::app::{BucketKey, BucketOwner, LoginBucketKey};
 use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Credential, CurrentUser, RefreshToken};
+use crate::api::middleware::identity::{Credential, RefreshToken, SignedIn};
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::error::Error;
 use crate::http::client_address::{network, provider_network, site};
@@ -86,7 +86,7 @@ pub enum Caller<'a> {
     Anonymous,
     /// The bearer of a refresh token with a valid signature.
     Refresh(&'a RefreshToken),
-    User(&'a CurrentUser),
+    User(&'a SignedIn),
 }
 
 /// Takes a token from each bucket that the request counts against, and notes in the context how full the emptiest one
@@ -175,7 +175,7 @@ fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Opti
 }
 
 /// All tokens of the user that are of the kind that the request has.
-fn tokens(user: &CurrentUser) -> BucketOwner {
+fn tokens(user: &SignedIn) -> BucketOwner {
     match user.credential {
         Credential::PersonalToken(..) => BucketOwner::PersonalTokens(user.id()),
         Credential::AccessToken(_) | Credential::Nothing => BucketOwner::User(user.id()),
@@ -183,7 +183,7 @@ fn tokens(user: &CurrentUser) -> BucketOwner {
 }
 
 /// The session of the request. All tokens of a user that have no session count as one.
-fn session(user: &CurrentUser) -> BucketOwner {
+fn session(user: &SignedIn) -> BucketOwner {
     user.session().map_or_else(|| tokens(user), BucketOwner::Session)
 }
 

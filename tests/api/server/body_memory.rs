@@ -208,7 +208,8 @@ fn pages_of_changes_and_lists_take_the_budget_however_many_are_read_at_once() {
         }));
         assert!(statuses.contains_key(&200), "{path}: {statuses:?}");
         let grown = api.peak_growth(before);
-        assert!(grown < 16 << 20, "{path}: grew by {} KiB", grown >> 10);
+        // Without a budget 20 lists take 70 MiB. The eight connections of the pool keep up to 2 MiB of rows each.
+        assert!(grown < 22 << 20, "{path}: grew by {} KiB", grown >> 10);
     }
 }
 
