@@ -13,7 +13,6 @@ use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::BucketDecision;
 use crate::body_memory::{Owner, SMALL_BODY};
 use crate::db::Database;
-use crate::db::audit::AuditOrigin;
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::client_address::{is_trusted_proxy, network};
 use crate::http::request::Request;
@@ -67,6 +66,7 @@ impl RequestContext<'_> {
             room.count_for(Owner::User(account));
         }
         self.db.changes_are_of(account);
+        self.db.actor = Some(account);
         self.authenticated = Some(account);
         self.account_in_log = Some(account);
     }
@@ -135,15 +135,6 @@ impl RequestContext<'_> {
         let of_network = Owner::Network(network(self.client));
         let owner = self.authenticated.map_or(of_network, Owner::User);
         self.app.turns.export(owner, self.limited_network(), deadline)
-    }
-
-    /// The actor, address and request id for the audit event of a change.
-    pub fn origin(&self) -> AuditOrigin {
-        AuditOrigin {
-            actor: self.authenticated,
-            address: Some(self.client),
-            request_id: Some(self.id),
-        }
     }
 
     /// The error of a sign-in with a wrong name or password.

@@ -41,7 +41,7 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
     }
     let mut context = RequestContext {
         app,
-        db: app.db.for_request(),
+        db: app.db.for_request(client, id),
         request,
         id,
         client,

@@ -1,7 +1,6 @@
 //! Table `audit_events`: the audit log. Events of changes are written by the statements that make the changes, in other
 //! modules. This one writes those that belong to no change, and reads and expires all of them.
 
-use std::net::IpAddr;
 use std::time::Instant;
 
 use postgres::Row;
@@ -18,27 +17,10 @@ use crate::model::timestamp::Timestamp;
 /// Days for which failures are kept at most, because strangers can cause many of them.
 const MAX_FAILURE_DAYS: i32 = 30;
 
-/// The origin of a change, for the event that the statement of the change writes.
-#[derive(Debug, Clone, Copy)]
-pub struct AuditOrigin {
-    /// The signed-in account. Statements about one's own account or files take the actor from their rows instead.
-    pub actor: Option<Uuid>,
-    /// The client's address.
-    pub address: Option<IpAddr>,
-    /// The value of `X-Request-ID`.
-    pub request_id: Option<Uuid>,
-}
-
 /// Records that users were exported. Must precede the first byte of the export: if it fails, nothing was exported.
-pub fn insert_export(
-    db: &Database,
-    rows: i64,
-    is_filtered: bool,
-    origin: &AuditOrigin,
-) -> Result<(), Error> {
-    let AuditOrigin { actor, address, request_id } = origin;
+pub fn insert_export(db: &Database, rows: i64, is_filtered: bool) -> Result<(), Error> {
     let sql = sql!("audit/insert_export");
-    db.write(sql, &[actor, address, request_id, &rows, &is_filtered]).map(drop)
+    db.write(sql, &[&db.actor, &db.address, &db.request_id, &rows, &is_filtered]).map(drop)
 }
 
 /// Records failures. It may be repeated if it is unknown whether it succeeded: an event is not recorded twice.

@@ -3,7 +3,6 @@
 
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::{Error, Unique};
@@ -17,10 +16,9 @@ pub fn queue_registration(
     username: Option<&str>,
     email: &str,
     sealed_token: &[u8],
-    origin: &AuditOrigin,
 ) -> Result<(), Error> {
     let address = email_in_ascii(email).unwrap_or_else(|| email.to_owned());
-    let params: SqlParams = &[&username, &address, &origin.address, &sealed_token];
+    let params: SqlParams = &[&username, &address, &db.address, &sealed_token];
     let row = one_row(db.write(sql!("email_confirmations/queue_registration"), params)?)?;
     if row.get("is_taken") {
         return Err(Error::Taken(Unique::Username));
@@ -30,16 +28,9 @@ pub fn queue_registration(
 
 /// Gives an account, whose credentials must be at this version, its new address. Fails with [`Error::Taken`], or with
 /// [`Error::InvalidConfirmationToken`] if the account or its credentials have changed since the token was made.
-pub fn change_email(
-    db: &Database,
-    account: Uuid,
-    version: i32,
-    email: &str,
-    origin: &AuditOrigin,
-) -> Result<(), Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
+pub fn change_email(db: &Database, account: Uuid, version: i32, email: &str) -> Result<(), Error> {
     let params: SqlParams =
-        &[&account, &version, &email, &email_in_ascii(email), address, request_id];
+        &[&account, &version, &email, &email_in_ascii(email), &db.address, &db.request_id];
     let rows = db.write(sql!("email_confirmations/change_email"), params)?;
     rows.first().map(drop).ok_or(Error::InvalidConfirmationToken)
 }

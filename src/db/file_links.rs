@@ -4,7 +4,6 @@
 use postgres::Row;
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, files, from_row, sql};
 use crate::error::{Error, Forbidden, TokenProblem};
@@ -35,7 +34,6 @@ pub fn insert(
     (user, version): (Uuid, Option<i32>),
     link: &NewFileLink,
     hash: &LinkHash,
-    origin: &AuditOrigin,
 ) -> Result<FileLink, Error> {
     let rows = db.write(
         sql!("file_links/insert"),
@@ -49,8 +47,8 @@ pub fn insert(
             &link.minutes,
             &MAX_LINKS_OF_USER,
             &MAX_LINKS_OF_FILE,
-            &origin.address,
-            &origin.request_id,
+            &db.address,
+            &db.request_id,
         ],
     )?;
     let row = owned_row(&rows, user)?;
@@ -70,15 +68,8 @@ pub fn list(db: &Database, file: Uuid, user: Uuid) -> Result<Vec<FileLink>, Erro
 
 /// Ends one link to a file of `user`. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
 /// [`Error::LinkNotFound`].
-pub fn delete(
-    db: &Database,
-    file: Uuid,
-    user: Uuid,
-    link: Uuid,
-    origin: &AuditOrigin,
-) -> Result<(), Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&file, &user, &link, address, request_id];
+pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), Error> {
+    let params: SqlParams = &[&file, &user, &link, &db.address, &db.request_id];
     let rows = db.write(sql!("file_links/delete"), params)?;
     match owned_row(&rows, user)?.get("is_ended") {
         true => Ok(()),

@@ -4,7 +4,6 @@ use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::{Error, Forbidden};
@@ -43,7 +42,6 @@ pub fn update(
     user: Uuid,
     change: &FileChange,
     conditions: &VersionConditions,
-    origin: &AuditOrigin,
 ) -> Result<File, Error> {
     let rows = db.write(
         sql!("files/update"),
@@ -53,8 +51,8 @@ pub fn update(
             &change.filename,
             &change.description,
             &change.is_public,
-            &origin.address,
-            &origin.request_id,
+            &db.address,
+            &db.request_id,
             &conditions.allowed,
             &conditions.refused,
             &conditions.unmodified_since,
@@ -85,13 +83,12 @@ pub fn delete(
     deletion: &Deletion,
     quotas: &FileQuotas,
     conditions: &VersionConditions,
-    origin: &AuditOrigin,
 ) -> Result<(), Error> {
     let params: SqlParams = &[
         &id,
         &user,
-        &origin.address,
-        &origin.request_id,
+        &db.address,
+        &db.request_id,
         &conditions.allowed,
         &conditions.refused,
         &conditions.unmodified_since,
@@ -129,7 +126,6 @@ pub fn restore(
     user: Uuid,
     files: &Restorable,
     quotas: &FileQuotas,
-    origin: &AuditOrigin,
 ) -> Result<(i64, i64), Error> {
     let (id, since) = match files {
         Restorable::One(id) => (Some(*id), None),
@@ -144,8 +140,8 @@ pub fn restore(
             &(quotas.user_bytes as i64),
             &i64::from(quotas.user_files),
             &(quotas.service_bytes as i64),
-            &origin.address,
-            &origin.request_id,
+            &db.address,
+            &db.request_id,
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;

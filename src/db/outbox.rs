@@ -7,7 +7,6 @@ use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
@@ -76,9 +75,8 @@ pub fn defer(
 }
 
 /// Stores a request for a reset, whether or not an account has that address.
-pub fn request_reset(db: &Database, email: &str, origin: &AuditOrigin) -> Result<(), Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&email, address, request_id, &email_in_ascii(email)];
+pub fn request_reset(db: &Database, email: &str) -> Result<(), Error> {
+    let params: SqlParams = &[&email, &db.address, &db.request_id, &email_in_ascii(email)];
     db.write(sql!("resets/request"), params).map(drop)
 }
 
@@ -110,11 +108,7 @@ pub struct ResetTokenUse<'a> {
 
 /// Sets the password and ends all sessions. Returns false if the token was used before, if the password, the e-mail
 /// address or `is_active` has changed since it was made, or if the account is not active.
-pub fn reset_password(
-    db: &Database,
-    used: &ResetTokenUse,
-    origin: &AuditOrigin,
-) -> Result<bool, Error> {
+pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
     let outcome = db.write(
         sql!("users/reset_password"),
         &[
@@ -124,8 +118,8 @@ pub fn reset_password(
             &Uuid::new_v4(),
             &used.token_hash,
             &used.expires_at,
-            &origin.address,
-            &origin.request_id,
+            &db.address,
+            &db.request_id,
         ],
     );
     match outcome {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use postgres::Row;
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, from_row, sql, users};
 use crate::error::{Error, TokenProblem};
@@ -35,7 +34,6 @@ pub fn insert(
     (user, version, sign_in): (Uuid, i32, SignIn),
     token: &NewPersonalToken,
     hash: &TokenHash,
-    origin: &AuditOrigin,
 ) -> Result<PersonalToken, Error> {
     let (session, issued_at) = sign_in.params();
     let rows = db.write(
@@ -49,8 +47,8 @@ pub fn insert(
             &token.scope.name(),
             &token.days,
             &MAX_TOKENS,
-            &origin.address,
-            &origin.request_id,
+            &db.address,
+            &db.request_id,
             &session,
             &issued_at,
         ],
@@ -95,16 +93,15 @@ fn scope_from_row(row: &Row) -> TokenScope {
 }
 
 /// Ends one token of `user`. Fails with [`Error::TokenNotFound`] if the user has no such live token.
-pub fn delete(db: &Database, user: Uuid, token: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let rows = db.write(sql!("personal_tokens/delete"), &[&user, &token, address, request_id])?;
+pub fn delete(db: &Database, user: Uuid, token: Uuid) -> Result<(), Error> {
+    let rows =
+        db.write(sql!("personal_tokens/delete"), &[&user, &token, &db.address, &db.request_id])?;
     rows.first().map(drop).ok_or(Error::TokenNotFound)
 }
 
 /// Ends all tokens of `user`. Fails with [`Error::UserNotFound`].
-pub fn delete_all(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
-    let AuditOrigin { actor, address, request_id } = origin;
-    let params: SqlParams = &[&user, actor, address, request_id];
+pub fn delete_all(db: &Database, user: Uuid) -> Result<(), Error> {
+    let params: SqlParams = &[&user, &db.actor, &db.address, &db.request_id];
     let rows = db.write(sql!("personal_tokens/delete_all"), params)?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }

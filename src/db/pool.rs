@@ -10,6 +10,7 @@
 //! if it has idled. If one is found dead, all older ones are replaced. A query that only reads is repeated once if its
 //! connection dies under it.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -60,6 +61,11 @@ pub struct Database {
     room: Option<(Arc<Room>, usize)>,
     /// The user whose changes these are.
     user: Option<Uuid>,
+    /// For the events that the statements of changes write: the signed-in account, the client's address, and the value
+    /// of `X-Request-ID`. Statements about one's own account or files take the account from their rows instead.
+    pub actor: Option<Uuid>,
+    pub address: Option<IpAddr>,
+    pub request_id: Option<Uuid>,
 }
 
 /// The pool and its limits, which all threads share.
@@ -117,14 +123,20 @@ impl Database {
             timeout,
             health,
         };
-        Database { shared: Arc::new(shared), spent: None, room: None, user: None }
+        Database::of(Arc::new(shared))
+    }
+
+    fn of(shared: Arc<Shared>) -> Database {
+        let (spent, room, user) = (None, None, None);
+        Database { shared, spent, room, user, actor: None, address: None, request_id: None }
     }
 
     /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
     /// request waits for the database counts, not that in which it waits for its client or hashes a password.
-    pub fn for_request(&self) -> Database {
+    pub fn for_request(&self, address: IpAddr, request_id: Uuid) -> Database {
+        let (address, request_id) = (Some(address), Some(request_id));
         let spent = Some(AtomicU64::new(0));
-        Database { shared: self.shared.clone(), spent, room: None, user: None }
+        Database { spent, address, request_id, ..Database::of(self.shared.clone()) }
     }
 
     /// The same for queries of the request with large results. Each takes this room for its rows and for what is made
@@ -132,7 +144,7 @@ impl Database {
     /// place is then the first in the queue.
     pub fn with_room(&self, room: Option<(Arc<Room>, usize)>) -> Database {
         let spent = self.spent.as_ref().map(|spent| AtomicU64::new(spent.load(Relaxed)));
-        Database { shared: self.shared.clone(), spent, room, user: self.user }
+        Database { shared: self.shared.clone(), spent, room, ..*self }
     }
 
     /// Ends all waits for the changes of a user. From now on a change has its turn at once or not at all.

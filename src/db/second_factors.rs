@@ -8,7 +8,6 @@ use postgres::types::Type;
 use postgres::{Client, Row};
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::{Database, sql};
 use crate::error::{Error, TokenProblem};
@@ -99,12 +98,10 @@ pub fn confirm(
     step: i64,
     recovery_codes: &[[u8; 32]],
     keep: Option<Uuid>,
-    origin: &AuditOrigin,
 ) -> Result<bool, Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
     let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
     let params: SqlParams =
-        &[&user, &sealed, &step, &recovery_codes, &keep, address, request_id, &version];
+        &[&user, &sealed, &step, &recovery_codes, &keep, &db.address, &db.request_id, &version];
     let rows = db.write(sql!("second_factors/confirm"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
     Ok(row.get("is_confirmed"))
@@ -123,12 +120,11 @@ pub fn renew_recovery_codes(
     version: i32,
     code: &AcceptedCode,
     recovery_codes: &[[u8; 32]],
-    origin: &AuditOrigin,
 ) -> Result<bool, Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
     let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
     let (step, hash) = code.params();
-    let params: SqlParams = &[&user, &version, address, &step, &hash, &recovery_codes, request_id];
+    let params: SqlParams =
+        &[&user, &version, &db.address, &step, &hash, &recovery_codes, &db.request_id];
     Ok(!db.write(sql!("second_factors/renew_recovery_codes"), params)?.is_empty())
 }
 
@@ -139,19 +135,17 @@ pub fn disable(
     user: Uuid,
     version: i32,
     code: &AcceptedCode,
-    origin: &AuditOrigin,
 ) -> Result<bool, Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
     let (step, hash) = code.params();
-    let params: SqlParams = &[&user, &version, address, &step, &hash, request_id];
+    let params: SqlParams = &[&user, &version, &db.address, &step, &hash, &db.request_id];
     Ok(!db.write(sql!("second_factors/disable"), params)?.is_empty())
 }
 
 /// Takes the second factor of a user away, as an administrator asks, and ends the user's sessions. Returns whether
 /// there was one. Fails with [`Error::UserNotFound`].
-pub fn reset(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<bool, Error> {
-    let AuditOrigin { actor, address, request_id } = origin;
-    let rows = db.write(sql!("second_factors/reset"), &[&user, actor, address, request_id])?;
+pub fn reset(db: &Database, user: Uuid) -> Result<bool, Error> {
+    let rows =
+        db.write(sql!("second_factors/reset"), &[&user, &db.actor, &db.address, &db.request_id])?;
     Ok(rows.first().ok_or(Error::UserNotFound)?.get("had_one"))
 }
 

@@ -10,7 +10,6 @@ use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::batches::Batches;
 use super::connection::SqlParams;
 use super::second_factors::AcceptedCode;
@@ -120,7 +119,6 @@ pub fn open(
     checked: &CheckedLogin,
     session: &NewSession,
     access_lifetime: Duration,
-    origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let (step, hash) = checked.code.map(AcceptedCode::params).unzip();
     let rows = db.write(
@@ -132,9 +130,9 @@ pub fn open(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
-            &origin.address,
+            &db.address,
             &session.user_agent,
-            &origin.request_id,
+            &db.request_id,
             &MAX_SESSIONS,
             &access_lifetime.as_secs_f64(),
             &step.flatten(),
@@ -151,7 +149,6 @@ pub fn open_for_new_user(
     name: Option<&str>,
     password_hash: &str,
     session: &NewSession,
-    origin: &AuditOrigin,
 ) -> Result<User, Error> {
     let rows = db.write(
         sql!("users/insert_with_session"),
@@ -163,9 +160,9 @@ pub fn open_for_new_user(
             &session.id,
             &session.refresh_id,
             &session.expires_at,
-            &origin.address,
+            &db.address,
             &session.user_agent,
-            &origin.request_id,
+            &db.request_id,
             &email_in_ascii(email),
         ],
     )?;
@@ -183,7 +180,6 @@ pub fn rotate(
     next: NewSession,
     grace: Duration,
     max_age: Duration,
-    origin: &AuditOrigin,
 ) -> Result<(User, NewSession), Error> {
     let rows = db.write(
         sql!("sessions/rotate"),
@@ -195,9 +191,9 @@ pub fn rotate(
             &next.expires_at,
             &grace.as_secs_f64(),
             &max_age.as_secs_f64(),
-            &origin.address,
+            &db.address,
             &next.user_agent,
-            &origin.request_id,
+            &db.request_id,
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;
@@ -231,23 +227,18 @@ fn session_from_row(row: &Row) -> Option<Session> {
 }
 
 /// Ends one session of `user`. Fails with [`Error::SessionNotFound`] if the user has no such live session.
-pub fn end_by_id(
-    db: &Database,
-    user: Uuid,
-    session: Uuid,
-    max_age: Duration,
-    origin: &AuditOrigin,
-) -> Result<(), Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&user, &session, &max_age.as_secs_f64(), address, request_id];
+pub fn end_by_id(db: &Database, user: Uuid, session: Uuid, max_age: Duration) -> Result<(), Error> {
+    let params: SqlParams = &[&user, &session, &max_age.as_secs_f64(), &db.address, &db.request_id];
     let rows = db.write(sql!("sessions/end"), params)?;
     rows.first().map(drop).ok_or(Error::SessionNotFound)
 }
 
 /// Ends all sessions of `user` as an administrator asks. Fails with [`Error::UserNotFound`].
-pub fn end_all_of_user(db: &Database, user: Uuid, origin: &AuditOrigin) -> Result<(), Error> {
-    let AuditOrigin { actor, address, request_id } = origin;
-    let rows = db.write(sql!("sessions/end_all_of_user"), &[&user, actor, address, request_id])?;
+pub fn end_all_of_user(db: &Database, user: Uuid) -> Result<(), Error> {
+    let rows = db.write(
+        sql!("sessions/end_all_of_user"),
+        &[&user, &db.actor, &db.address, &db.request_id],
+    )?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
@@ -267,20 +258,18 @@ pub fn end(
     user: Uuid,
     current: Option<Uuid>,
     scope: LogoutScope,
-    origin: &AuditOrigin,
 ) -> Result<(), Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
     let (keep, name) = match scope {
         LogoutScope::All => (None, "all"),
         LogoutScope::Others => (current, "others"),
         LogoutScope::Local => {
-            let params: SqlParams = &[&user, &current, address, request_id];
+            let params: SqlParams = &[&user, &current, &db.address, &db.request_id];
             return db.write(sql!("sessions/end_one"), params).map(drop);
         }
     };
     // Tokens without a session cannot be told apart, so they stay if the request's is one of them, and may stay.
     let ends_others = scope == LogoutScope::All || current.is_some();
-    let params: SqlParams = &[&user, &keep, &ends_others, address, request_id, &name];
+    let params: SqlParams = &[&user, &keep, &ends_others, &db.address, &db.request_id, &name];
     db.write(sql!("sessions/end_all"), params).map(drop)
 }
 

@@ -7,7 +7,6 @@ use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
 
-use super::audit::AuditOrigin;
 use super::connection::SqlParams;
 use super::second_factors::{self, StoredSecondFactor};
 use super::{Database, from_row, like_pattern, one_row, sql};
@@ -147,14 +146,13 @@ pub struct AccountFields {
     pub registration: Option<Uuid>,
 }
 
-/// Creates an account, which registers itself if `origin` has no actor. Fails with [`Error::Taken`], with
+/// Creates an account, which registers itself if the change has no actor. Fails with [`Error::Taken`], with
 /// [`Error::InvalidToken`] if `sign_in` of the actor has ended, or with [`Error::InvalidConfirmationToken`] if the
 /// registration has been confirmed before, or another account has its address.
 pub fn insert(
     db: &Database,
     account: &AccountFields,
     sign_in: Option<SignIn>,
-    origin: &AuditOrigin,
 ) -> Result<User, Error> {
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
@@ -170,9 +168,9 @@ pub fn insert(
             &account.is_active,
             &account.created_at.map(|at| at.0),
             &account.last_login.map(|at| at.0),
-            &origin.actor,
-            &origin.address,
-            &origin.request_id,
+            &db.actor,
+            &db.address,
+            &db.request_id,
             &account.email.as_deref().and_then(email_in_ascii),
             &account.is_invited,
             &session.flatten(),
@@ -205,7 +203,6 @@ pub fn update_by_admin(
     changes: &AccountFields,
     conditions: &ChangeConditions,
     sign_in: Option<SignIn>,
-    origin: &AuditOrigin,
 ) -> Result<Option<User>, Error> {
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let or_default = |quota: Option<Option<i64>>| quota.map(|own| own.unwrap_or(-1));
@@ -220,9 +217,9 @@ pub fn update_by_admin(
             &changes.permissions,
             &changes.is_active,
             &changes.password_hash,
-            &origin.actor,
-            &origin.address,
-            &origin.request_id,
+            &db.actor,
+            &db.address,
+            &db.request_id,
             &conditions.version,
             &conditions.spares_admins,
             &changes.email.as_deref().and_then(email_in_ascii),
@@ -256,10 +253,8 @@ pub fn update_profile(
     change: &ProfileChange,
     version: Option<i32>,
     sign_in: Option<SignIn>,
-    origin: &AuditOrigin,
 ) -> Result<Option<(User, bool)>, Error> {
     let ProfileChange { username, email, sealed_token, name } = change;
-    let AuditOrigin { address, request_id, .. } = origin;
     let email_ascii = email.as_deref().and_then(email_in_ascii);
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
@@ -270,8 +265,8 @@ pub fn update_profile(
             email,
             name,
             &version,
-            address,
-            request_id,
+            &db.address,
+            &db.request_id,
             &email_ascii,
             &session.flatten(),
             &issued_at,
@@ -293,10 +288,8 @@ pub fn change_password(
     version: i32,
     password_hash: &str,
     keep: Option<Uuid>,
-    origin: &AuditOrigin,
 ) -> Result<bool, Error> {
-    let AuditOrigin { address, request_id, .. } = origin;
-    let params: SqlParams = &[&id, &version, &password_hash, &keep, address, request_id];
+    let params: SqlParams = &[&id, &version, &password_hash, &keep, &db.address, &db.request_id];
     let rows = db.write(sql!("users/change_password"), params)?;
     Ok(!rows.is_empty())
 }
@@ -304,22 +297,15 @@ pub fn change_password(
 /// Deletes an account: erases its personal data, ends its sessions, and hides its files, whose records and contents are
 /// removed later, see [`super::files::next_removal`]. Returns false if there is no such account, or if it does not meet
 /// the conditions. Fails with [`Error::LastAdmin`].
-pub fn delete(
-    db: &Database,
-    id: Uuid,
-    conditions: &ChangeConditions,
-    origin: &AuditOrigin,
-) -> Result<bool, Error> {
-    let AuditOrigin { actor, address, request_id } = origin;
+pub fn delete(db: &Database, id: Uuid, conditions: &ChangeConditions) -> Result<bool, Error> {
     let ChangeConditions { version, spares_admins } = conditions;
-    let params: SqlParams = &[&id, version, actor, address, request_id, spares_admins];
+    let params: SqlParams = &[&id, version, &db.actor, &db.address, &db.request_id, spares_admins];
     Ok(!db.write(sql!("users/delete"), params)?.is_empty())
 }
 
 /// Deletes every account in the same way, for tests of clients. Returns their number.
-pub fn delete_all(db: &Database, origin: &AuditOrigin) -> Result<i64, Error> {
-    let AuditOrigin { actor, address, request_id } = origin;
-    let rows = db.write(sql!("users/delete_all"), &[actor, address, request_id])?;
+pub fn delete_all(db: &Database) -> Result<i64, Error> {
+    let rows = db.write(sql!("users/delete_all"), &[&db.actor, &db.address, &db.request_id])?;
     Ok(one_row(rows)?.get("accounts"))
 }
 

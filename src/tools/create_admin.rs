@@ -10,7 +10,6 @@ use super::output::print_line;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
-use crate::db::audit::AuditOrigin;
 use crate::db::{one_row, second_factors, sql};
 use crate::error::Problem;
 use crate::model::rules;
@@ -53,8 +52,7 @@ pub fn create_admin(
         return Ok(());
     }
     if resets_second_factor {
-        let origin = AuditOrigin { actor: None, address: None, request_id: None };
-        second_factors::reset(&db, row.get("id"), &origin)?;
+        second_factors::reset(&db, row.get("id"))?;
         print_line("Its second factor is gone: the password alone is enough.");
     } else {
         print_line(

@@ -49,7 +49,6 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let (username, email, password, name) =
         context.request.json()?.read(|body| read_registration(body, refused))?;
     let hash = context.app.hasher.hash(&password, context.hash_request())?;
-    let (db, origin) = (&context.db, context.origin());
     let response = if context.app.config.confirms_email() {
         let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
         let account = Registration { id, username, email, name, password_hash: hash };
@@ -62,13 +61,13 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(db, &account, None, &origin).map_err(Error::at_registration)?;
+        let user = users::insert(&context.db, &account, None).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {
         let session = new_session(context, Uuid::new_v4());
         let user =
-            sessions::open_for_new_user(db, &email, name.as_deref(), &hash, &session, &origin);
+            sessions::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session);
         let user = user.map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         token_response(context.app, 201, &user, &session)?
@@ -117,7 +116,7 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     };
     let session = new_session(context, Uuid::new_v4());
     let lifetime = context.app.config.access_token_lifetime;
-    match sessions::open(&context.db, &checked, &session, lifetime, &context.origin())? {
+    match sessions::open(&context.db, &checked, &session, lifetime)? {
         Some(user) => token_response(context.app, 200, &user, &session),
         None => Err(match second_factor_code::refused_code(context, user, true) {
             // The second factor was switched on after the password was checked, so no code was asked for.
@@ -159,9 +158,8 @@ pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Resp
     let (app, config) = (context.app, &context.app.config);
     let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
     let next = new_session(context, token.session);
-    let origin = context.origin();
     let (user, session) =
-        sessions::rotate(&context.db, token.user, token.id, next, grace, max_age, &origin)?;
+        sessions::rotate(&context.db, token.user, token.id, next, grace, max_age)?;
     token_response(app, 200, &user, &session)
 }
 
@@ -174,7 +172,7 @@ fn read_scope(query: &mut Params) -> LogoutScope {
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scope = context.request.query().read(read_scope)?;
-    sessions::end(&context.db, user.id(), user.session(), scope, &context.origin())?;
+    sessions::end(&context.db, user.id(), user.session(), scope)?;
     Ok(Response::empty(204))
 }
 
@@ -234,7 +232,7 @@ fn token_response(
 /// the same for every address and takes the same work, so that it does not reveal which accounts exist.
 pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, Error> {
     let email = context.request.json()?.read(|body| body.required("email", rules::email))?;
-    outbox::request_reset(&context.db, &email, &context.origin())?;
+    outbox::request_reset(&context.db, &email)?;
     context.app.wake_background();
     response::message("If the e-mail exists, a reset message has been sent")
 }
@@ -260,7 +258,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };
-    match outbox::reset_password(&context.db, &used, &context.origin())? {
+    match outbox::reset_password(&context.db, &used)? {
         true => response::message("Password has been reset"),
         false => Err(Error::InvalidResetToken),
     }

@@ -31,8 +31,7 @@ pub fn register(context: &RequestContext, registration: Registration) -> Result<
         "second_factor": false, "storage_quota": null, "file_quota": null});
     let (username, email) = (username.clone(), email.clone());
     let sealed = seal(context, &EmailToken::Registration(registration))?;
-    let (db, origin) = (&context.db, context.origin());
-    email_confirmations::queue_registration(db, username.as_deref(), &email, &sealed, &origin)
+    email_confirmations::queue_registration(&context.db, username.as_deref(), &email, &sealed)
         .map_err(Error::at_registration)?;
     context.app.wake_background(); // which wakes the thread that sends mail
     response::json(201, &account)
@@ -92,7 +91,7 @@ fn make_account(
         registration: Some(registration.id),
         ..AccountFields::default()
     };
-    let user = users::insert(&context.db, &account, None, &context.origin())?;
+    let user = users::insert(&context.db, &account, None)?;
     context.account_in_log = Some(user.id);
     Ok(())
 }
@@ -115,7 +114,7 @@ fn change_email(
         }
         _ => return Err(Error::InvalidConfirmationToken),
     }
-    email_confirmations::change_email(&context.db, *account, *version, email, &context.origin())
+    email_confirmations::change_email(&context.db, *account, *version, email)
 }
 
 /// Checks the password of a token. Wrong ones count as failed sign-ins of the account that the token is for or makes.

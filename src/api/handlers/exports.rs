@@ -77,7 +77,7 @@ fn export(
     }
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
-        audit::insert_export(&context.app.db, count, is_filtered, &context.origin())?;
+        audit::insert_export(&context.db, count, is_filtered)?;
     }
     Ok(response)
 }

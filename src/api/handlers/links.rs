@@ -44,7 +44,7 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     // 256 random bits: 43 characters that need no escape in a path.
     let token = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let (owner, hash) = ((user.id(), user.credentials_version), token_hash(&token));
-    let stored = file_links::insert(&context.db, file, owner, &wanted, &hash, &context.origin())?;
+    let stored = file_links::insert(&context.db, file, owner, &wanted, &hash)?;
     response::json(201, &CreatedLink { stored, url: format!("/api/v1/links/{token}") })
 }
 
@@ -58,7 +58,7 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
 /// `DELETE /api/v1/uploads/{file_id}/links/{link_id}`: ends one link to the user's own file.
 pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let [file, link] = context.path_ids()?;
-    file_links::delete(&context.db, file, user.id(), link, &context.origin())?;
+    file_links::delete(&context.db, file, user.id(), link)?;
     Ok(Response::empty(204))
 }
 

@@ -52,8 +52,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         change.sealed_token = Some(email_confirmation::seal(context, &token)?);
     }
     context.request.body.resize_room(rules::USER_MEMORY)?;
-    let (db, origin) = (&context.db, context.origin());
-    match users::update_profile(db, user.id(), &change, version, user.sign_in(), &origin)? {
+    match users::update_profile(&context.db, user.id(), &change, version, user.sign_in())? {
         Some((account, waits)) => {
             if waits {
                 context.app.wake_background(); // which wakes the thread that sends mail
@@ -84,8 +83,8 @@ pub fn change_password(
     context.audits(RefusedAction::PasswordChange, Some(user.id()));
     let version = check_password(context, user, &current)?;
     let hash = context.app.hasher.hash(&new, context.hash_request())?;
-    let (db, keep, origin) = (&context.db, user.session(), context.origin());
-    match users::change_password(db, user.id(), version, &hash, keep, &origin)? {
+    let (db, keep) = (&context.db, user.session());
+    match users::change_password(db, user.id(), version, &hash, keep)? {
         true => response::message("Password changed successfully"),
         // The password was changed in the meantime, so the given one is no longer the current one.
         false => Err(Error::WrongCurrentPassword),
@@ -101,7 +100,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     context.audits(RefusedAction::UserDelete, Some(user.id()));
     let version = check_password(context, user, &password)?;
     let conditions = ChangeConditions { version: Some(version), spares_admins: false };
-    if !users::delete(&context.db, user.id(), &conditions, &context.origin())? {
+    if !users::delete(&context.db, user.id(), &conditions)? {
         // The password was changed, or the account deleted, in the meantime.
         return Err(Error::WrongCurrentPassword);
     }

@@ -51,7 +51,7 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let hash = personal_token::hash(&token)
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
     let owner = (user.id(), version, sign_in);
-    let stored = personal_tokens::insert(&context.db, owner, &wanted, &hash, &context.origin())?;
+    let stored = personal_tokens::insert(&context.db, owner, &wanted, &hash)?;
     response::json(201, &CreatedToken { stored, token })
 }
 
@@ -65,7 +65,7 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 /// `DELETE /api/v1/auth/tokens/{token_id}`: ends one token of the user.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    personal_tokens::delete(&context.db, user.id(), id, &context.origin())?;
+    personal_tokens::delete(&context.db, user.id(), id)?;
     Ok(Response::empty(204))
 }
 
@@ -79,6 +79,6 @@ pub fn list_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response,
 /// `DELETE /api/v1/users/{user_id}/tokens`: ends all tokens of any user.
 pub fn delete_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    personal_tokens::delete_all(&context.db, id, &context.origin())?;
+    personal_tokens::delete_all(&context.db, id)?;
     Ok(Response::empty(204))
 }

@@ -81,8 +81,7 @@ pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
     let step = secret.step_of(&code, unix_time().as_secs()).ok_or_else(|| invalid.clone())?;
     let (codes, hashes) = new_recovery_codes()?;
     let (account, keep) = ((user.id(), user.credentials_version), user.session());
-    let (db, origin) = (&context.db, context.origin());
-    match second_factors::confirm(db, account, &factor.sealed, step, &hashes, keep, &origin)? {
+    match second_factors::confirm(&context.db, account, &factor.sealed, step, &hashes, keep)? {
         true => response::json(200, &json!({ "recovery_codes": codes })),
         // Another one was offered in the meantime.
         false => Err(invalid),
@@ -101,8 +100,7 @@ pub fn renew_codes(context: &mut RequestContext, user: &CurrentUser) -> Result<R
     context.audits(RefusedAction::SecondFactorEnable, Some(user.id()));
     let (version, code) = check_proofs(context, user, &password, &code)?;
     let (codes, hashes) = new_recovery_codes()?;
-    let (db, origin) = (&context.db, context.origin());
-    match second_factors::renew_recovery_codes(db, user.id(), version, &code, &hashes, &origin)? {
+    match second_factors::renew_recovery_codes(&context.db, user.id(), version, &code, &hashes)? {
         true => response::json(200, &json!({ "recovery_codes": codes })),
         false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
@@ -114,7 +112,7 @@ pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
     let (password, code) = json_body(context, user)?.read(read_proofs)?;
     context.audits(RefusedAction::SecondFactorDisable, Some(user.id()));
     let (version, code) = check_proofs(context, user, &password, &code)?;
-    match second_factors::disable(&context.db, user.id(), version, &code, &context.origin())? {
+    match second_factors::disable(&context.db, user.id(), version, &code)? {
         true => Ok(Response::empty(204)),
         false => Err(second_factor_code::refused_code(context, user.id(), false)),
     }
@@ -150,7 +148,7 @@ pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Er
     if id == user.id() && user.require_changeable().is_ok() {
         return Err(Error::NotPermitted(Forbidden::OwnSecondFactor));
     }
-    second_factors::reset(&context.db, id, &context.origin())?;
+    second_factors::reset(&context.db, id)?;
     Ok(Response::empty(204))
 }
 

@@ -23,7 +23,7 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let max_age = context.app.config.session_max_age;
-    sessions::end_by_id(&context.db, user.id(), id, max_age, &context.origin())?;
+    sessions::end_by_id(&context.db, user.id(), id, max_age)?;
     Ok(Response::empty(204))
 }
 
@@ -40,6 +40,6 @@ pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Respo
 /// `DELETE /api/v1/users/{user_id}/sessions`: ends all sessions of any user.
 pub fn end_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    sessions::end_all_of_user(&context.db, id, &context.origin())?;
+    sessions::end_all_of_user(&context.db, id)?;
     Ok(Response::empty(204))
 }

@@ -37,7 +37,7 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     };
     context.request.body.resize_room(2 * MAX_TEXT_BODY as usize)?;
     let sign_in = admin.user().sign_in();
-    response::json(201, &users::insert(&context.db, &account, sign_in, &context.origin())?)
+    response::json(201, &users::insert(&context.db, &account, sign_in)?)
 }
 
 /// Reads the account and its password.
@@ -59,7 +59,7 @@ fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
 /// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
 pub fn delete_all(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     admin.require_session()?;
-    let deleted = users::delete_all(&context.db, &context.origin())?;
+    let deleted = users::delete_all(&context.db)?;
     context.app.wake_background();
     response::json(200, &json!({ "deleted": deleted }))
 }

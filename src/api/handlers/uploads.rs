@@ -53,7 +53,7 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     // A store may take long, too.
     identity::check_again_if_late(context, user)?;
     let (hash, file) = stored?;
-    let (draft, origin) = (file.draft, context.origin());
+    let draft = file.draft;
     let upload = Arc::new(NewFile {
         id: draft.id(),
         user: user.id(),
@@ -62,8 +62,8 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
         size: draft.size(),
         hash,
         description: file.description,
-        address: origin.address,
-        request_id: origin.request_id,
+        address: context.db.address,
+        request_id: context.db.request_id,
         key,
     });
     let recorded = match known {
@@ -296,7 +296,7 @@ pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     let id = context.path_id()?;
     let change = json_body(context, user)?.read(read_file_change)?;
     let conditions = Conditions::read(&context.request).of_version();
-    let file = files::update(&context.db, id, user.id(), &change, &conditions, &context.origin())?;
+    let file = files::update(&context.db, id, user.id(), &change, &conditions)?;
     metadata_response(200, &file.with_listed_type(&context.app.config.allowed_upload_types))
 }
 
@@ -314,7 +314,7 @@ pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     let deletion = Deletion { is_restorable, is_permanent };
     let (db, quotas) = (&context.db, context.app.file_quotas());
     let conditions = Conditions::read(&context.request).of_version();
-    files::delete(db, id, user.id(), &deletion, &quotas, &conditions, &context.origin())?;
+    files::delete(db, id, user.id(), &deletion, &quotas, &conditions)?;
     Ok(Response::empty(204))
 }
 
@@ -347,11 +347,11 @@ fn restore_deleted(
     user: &SignedIn,
     files: &Restorable,
 ) -> Result<(i64, i64), Error> {
-    let (db, quotas, origin) = (&context.db, context.app.file_quotas(), context.origin());
+    let (db, quotas) = (&context.db, context.app.file_quotas());
     // It reads all files that the user has deleted since.
     let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
     let _turn = context.app.turns.search(user.id(), network, timeout)?;
-    let outcome = files::restore(db, user.id(), files, &quotas, &origin);
+    let outcome = files::restore(db, user.id(), files, &quotas);
     // What all files take is another number now.
     context.app.stored_bytes.forget();
     outcome

@@ -55,7 +55,7 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let account = AccountFields { password_hash: Some(password_hash), ..account };
     context.request.body.resize_room(rules::USER_MEMORY)?;
     let sign_in = admin.user().sign_in();
-    let created = users::insert(&context.db, &account, sign_in, &context.origin())?;
+    let created = users::insert(&context.db, &account, sign_in)?;
     let path = format!("/api/v1/users/{}", created.id);
     Ok(response::json(201, &created)?.with_header("Location", path))
 }
@@ -188,8 +188,8 @@ pub fn update(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let fields = AccountFields { password_hash, ..change.fields };
     let conditions = ChangeConditions { version, spares_admins: admin.has_personal_token() };
     context.request.body.resize_room(rules::USER_MEMORY)?;
-    let (db, sign_in, origin) = (&context.db, admin.user().sign_in(), context.origin());
-    let user = users::update_by_admin(db, id, &fields, &conditions, sign_in, &origin)?;
+    let (db, sign_in) = (&context.db, admin.user().sign_in());
+    let user = users::update_by_admin(db, id, &fields, &conditions, sign_in)?;
     let Some(user) = user else {
         // The administrator may have been signed out while the password was hashed.
         check_again(context, admin.user())?;
@@ -238,7 +238,7 @@ pub fn delete(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     check_account(context, admin, id)?;
     let conditions = ChangeConditions { version: None, spares_admins: admin.has_personal_token() };
     context.audits(RefusedAction::UserDelete, Some(id));
-    if !users::delete(&context.db, id, &conditions, &context.origin())? {
+    if !users::delete(&context.db, id, &conditions)? {
         return Err(Error::UserNotFound);
     }
     context.app.wake_background();

@@ -73,8 +73,9 @@ pub fn sender_check(
     user: Exporter,
 ) -> impl Fn() -> Result<(), Error> + Send + use<> {
     let (app, user, needs_admin) = (context.app.clone(), user.cloned(), context.needs_admin);
+    let (client, id) = (context.client, context.id);
     move || match &user {
-        Some(user) => user.check_again(&app, &app.db.for_request(), needs_admin),
+        Some(user) => user.check_again(&app, &app.db.for_request(client, id), needs_admin),
         None => Ok(()),
     }
 }
