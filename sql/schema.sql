@@ -280,20 +280,6 @@ CREATE FUNCTION sign_in_network(address inet) RETURNS cidr LANGUAGE sql IMMUTABL
     SELECT network(set_masklen(address, CASE family(address) WHEN 4 THEN 24 ELSE 48 END))
 $$;
 
--- Networks are personal data, which is deleted with the account. A trigger does this and not the statements that delete
--- accounts, because its statement takes a new snapshot: it sees the network of a login that was committed while the
--- deletion waited for the user's row.
-CREATE FUNCTION forget_sign_in_networks() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM sign_in_networks WHERE user_id = NEW.id;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER users_forget_sign_in_networks AFTER UPDATE OF is_deleted ON users FOR EACH ROW
-WHEN (NEW.is_deleted)
-EXECUTE FUNCTION forget_sign_in_networks();
-
 -- How long no code is taken from the client's network, because it has sent ten wrong ones within an hour; null if one
 -- is. It is null and costs nothing for accounts without wrong codes.
 CREATE FUNCTION wrong_code_wait(times timestamptz[], networks cidr[], client inet) RETURNS interval
@@ -416,25 +402,6 @@ BEGIN
     RETURN (SELECT count(*) FROM personal_tokens WHERE user_id = of_user AND expires_at > now());
 END
 $$;
-
--- The tokens of a user end when the password changes and when the account is deactivated or deleted. A trigger does
--- this, so that no statement can forget it. Because its statement takes a new snapshot, it also ends a token that was
--- committed while the change waited for the user's row.
-CREATE FUNCTION end_personal_tokens() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM personal_tokens WHERE user_id = NEW.id;
-    RETURN NULL;
-END
-$$;
-
--- The password has changed only if both its hash and the version of the credentials differ. A login that renews a hash
--- of outdated cost changes only the hash, and a new e-mail address only the version.
-CREATE TRIGGER users_personal_tokens AFTER UPDATE ON users FOR EACH ROW
-WHEN (OLD.is_active AND NOT NEW.is_active
-      OR NOT OLD.is_deleted AND NEW.is_deleted
-      OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
-         AND OLD.credentials_version <> NEW.credentials_version)
-EXECUTE FUNCTION end_personal_tokens();
 
 -- Each change of a file gets its file the next of these numbers, while the transaction holds the lock of the owner's
 -- row, until it is committed. So of two changes of one owner's files the one with the greater number is committed
@@ -830,18 +797,6 @@ BEGIN
 END
 $$;
 
--- Deleted accounts leave no keys behind, which are what a client has sent.
-CREATE FUNCTION forget_idempotency_keys() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    DELETE FROM idempotency_keys WHERE user_id = NEW.id;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER users_forget_idempotency_keys AFTER UPDATE OF is_deleted ON users FOR EACH ROW
-WHEN (NEW.is_deleted)
-EXECUTE FUNCTION forget_idempotency_keys();
-
 -- Links by which anyone may download a file for a while. Only the hashes of their tokens are stored, so nobody who
 -- reads the table can use them.
 CREATE TABLE file_links (
@@ -872,20 +827,32 @@ BEGIN
 END
 $$;
 
--- The links of a user end when the password changes and when the account is deleted, as personal access tokens do. In
--- an inactive account they only wait.
-CREATE FUNCTION end_file_links() RETURNS trigger LANGUAGE plpgsql AS $$
+-- What ends with the password, with the activity and with the account itself; the links of an inactive account only
+-- wait. Deleted accounts leave nothing behind that a client has sent, nor the networks of its owner. A trigger does
+-- this, so that no statement can forget it; and because its statements take a new snapshot, they also delete what was
+-- committed while the change waited for the user's row.
+CREATE FUNCTION end_with_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    DELETE FROM file_links WHERE user_id = NEW.id;
+    DELETE FROM personal_tokens WHERE user_id = NEW.id;
+    IF NEW.is_deleted OR OLD.password_hash <> NEW.password_hash THEN
+        DELETE FROM file_links WHERE user_id = NEW.id;
+    END IF;
+    IF NEW.is_deleted THEN
+        DELETE FROM sign_in_networks WHERE user_id = NEW.id;
+        DELETE FROM idempotency_keys WHERE user_id = NEW.id;
+    END IF;
     RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER users_file_links AFTER UPDATE ON users FOR EACH ROW
-WHEN (NOT OLD.is_deleted AND NEW.is_deleted
+-- The password has changed only if both its hash and the version of the credentials differ. A login that renews a hash
+-- of outdated cost changes only the hash, and a new e-mail address only the version.
+CREATE TRIGGER users_end_with_account AFTER UPDATE ON users FOR EACH ROW
+WHEN (OLD.is_active AND NOT NEW.is_active
+      OR NOT OLD.is_deleted AND NEW.is_deleted
       OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
          AND OLD.credentials_version <> NEW.credentials_version)
-EXECUTE FUNCTION end_file_links();
+EXECUTE FUNCTION end_with_account();
 
 -- What lists of accounts search, filter and sort by: a narrow copy of those columns, with texts in lower case, of the
 -- accounts that lists show. A search for what many accounts have must look at all of them, and takes a tenth of the
