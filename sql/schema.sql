@@ -4,6 +4,16 @@
 -- because a statement sees the database as it was when it began, even after it has waited for a lock: a statement within
 -- a plpgsql function takes a new snapshot.
 
+-- Case is folded by this collation, and texts are sorted by their bytes, which is the order of their code points
+-- (COLLATE "C"): so the same names are taken, found and in order whatever the locale of the database. It lower-cases
+-- character by character, without the rules of a language; that of libc, because PostgreSQL 15 has no other one.
+CREATE COLLATION by_character (provider = libc, locale = 'C.UTF-8');
+
+-- A text in lower case, of the collation of its argument. The body is one expression, so that it is inlined, and no
+-- search path decides what it means.
+CREATE FUNCTION folded(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN lower($1 COLLATE by_character);
+
 -- Says which data directory belongs to this database: both hold the same random id, which the program makes at its
 -- first start.
 CREATE TABLE installation (
@@ -16,7 +26,7 @@ CREATE TABLE installation (
 -- as an admin.
 CREATE TABLE users (
     id uuid PRIMARY KEY,
-    username text,
+    username text COLLATE "C",
     email text,
     name text,
     password_hash text,
@@ -35,9 +45,9 @@ CREATE TABLE users (
     total_uploads bigint NOT NULL DEFAULT 0,
     total_storage_used bigint NOT NULL DEFAULT 0,
     is_development_admin boolean NOT NULL DEFAULT false,
-    -- The address in ASCII, if that differs: addresses are compared by it, so that a@ｅxample.com is a@example.com
-    -- (IDNA, UTS #46). SQL cannot compute it.
-    email_ascii text,
+    -- By which addresses are compared, so that a@ｅxample.com is A@example.com: in NFC, with case folded and the domain in
+    -- ASCII (IDNA, UTS #46). SQL cannot compute it.
+    email_key text COLLATE "C",
     -- Whether the account is settled although it is younger than a day: an administrator made it, or its owner has used
     -- a link from a mail. Anybody can register accounts with somebody else's address, so mail for accounts that are not
     -- settled is limited for each mailbox.
@@ -83,14 +93,14 @@ CREATE TABLE users (
     -- The most bytes and files that the user may have, set by an administrator. Null for the default of the settings.
     storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
     file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
+    CONSTRAINT users_email_key_check CHECK ((email IS NULL) = (email_key IS NULL)),
     CONSTRAINT users_complete_check
     CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL))
 );
 
 -- Unique without regard to case, among accounts that are not deleted.
-CREATE UNIQUE INDEX users_username_key ON users (lower(username)) WHERE NOT is_deleted AND NOT is_development_admin;
-CREATE UNIQUE INDEX users_email_key ON users (lower(coalesce(email_ascii, email)))
-WHERE NOT is_deleted AND NOT is_development_admin;
+CREATE UNIQUE INDEX users_username_key ON users (folded(username)) WHERE NOT is_deleted AND NOT is_development_admin;
+CREATE UNIQUE INDEX users_email_key ON users (email_key) WHERE NOT is_deleted AND NOT is_development_admin;
 -- The order in which exports read.
 CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NOT is_development_admin;
 -- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a
@@ -337,14 +347,12 @@ EXECUTE FUNCTION forget_wrong_codes();
 -- Asked-for password resets that wait for the background thread, known address or not.
 CREATE TABLE password_reset_requests (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    email text NOT NULL,
+    email_key text NOT NULL,
     requested_at timestamptz NOT NULL DEFAULT now(),
     -- Where it was requested from. The event is written later, when the account is looked up, so that the time of the
     -- response does not tell whether there is one.
     address inet,
-    request_id uuid,
-    -- The address in ASCII, if that differs.
-    email_ascii text
+    request_id uuid
 );
 
 -- When messages about a password reset were last sent to an account: the ten latest times, newest first. They limit how
@@ -417,7 +425,7 @@ $$;
 CREATE TABLE files (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    filename varchar(255) NOT NULL,
+    filename varchar(255) COLLATE "C" NOT NULL,
     original_filename varchar(255) NOT NULL,
     content_type varchar(100) NOT NULL,
     file_size bigint NOT NULL CONSTRAINT files_file_size_check CHECK (file_size >= 0),
@@ -449,7 +457,7 @@ CREATE TRIGGER files_version BEFORE UPDATE ON files FOR EACH ROW EXECUTE FUNCTIO
 -- An index for each order of a user's files, and how many there are of a type. Those of one size are in the order of
 -- their ids in both directions; an index has only one of the two, the largest files first, which is asked for most.
 CREATE INDEX files_newest ON files (user_id, upload_date DESC, id);
-CREATE INDEX files_name ON files (user_id, lower(filename), id);
+CREATE INDEX files_name ON files (user_id, folded(filename), id);
 CREATE INDEX files_size ON files (user_id, file_size DESC, id);
 CREATE INDEX files_type ON files (user_id, content_type);
 CREATE INDEX files_changed ON files (user_id, change_number, id);
@@ -458,7 +466,7 @@ CREATE INDEX files_changed ON files (user_id, change_number, id);
 CREATE TABLE deleted_files (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    filename varchar(255) NOT NULL,
+    filename varchar(255) COLLATE "C" NOT NULL,
     original_filename varchar(255) NOT NULL,
     content_type varchar(100) NOT NULL,
     file_size bigint NOT NULL,
@@ -854,15 +862,14 @@ WHEN (OLD.is_active AND NOT NEW.is_active
          AND OLD.credentials_version <> NEW.credentials_version)
 EXECUTE FUNCTION end_with_account();
 
--- What lists of accounts search, filter and sort by: a narrow copy of those columns, with texts in lower case, of the
--- accounts that lists show. A search for what many accounts have must look at all of them, and takes a tenth of the
+-- What lists of accounts search, filter and sort by: a narrow copy of those columns, with texts in lower case and NFC, of
+-- the accounts that lists show. A search for what many accounts have must look at all of them, and takes a tenth of the
 -- time that it takes in users: rows are half as long, nothing is converted, and an index alone answers, because these
 -- rows seldom change, while each sign-in and upload changes a row of users. And PostgreSQL has statistics for these
 -- columns, which it does not use for expressions in partial indexes, so it knows whether many accounts match.
 CREATE VIEW listable_users AS
-SELECT id AS user_id, created_at, is_active, role, lower(username) AS username, lower(email) AS email,
-       -- The ASCII form of the address, by which lists are sorted.
-       lower(coalesce(email_ascii, email)) AS email_key, lower(name) AS name
+SELECT id AS user_id, created_at, is_active, role, folded(username) AS username, folded(normalize(email)) AS email,
+       email_key, folded(name) AS name
 FROM users
 WHERE NOT is_deleted AND NOT is_development_admin;
 
@@ -871,10 +878,10 @@ CREATE TABLE listed_users (
     created_at timestamptz,
     is_active boolean,
     role text,
-    username text,
-    email text,
-    email_key text,
-    name text
+    username text COLLATE "C",
+    email text COLLATE "C",
+    email_key text COLLATE "C",
+    name text COLLATE "C"
 );
 
 -- An index for each order. Of two that were created at one time the one with the smaller id comes first in both orders,
@@ -920,10 +927,10 @@ FOR EACH STATEMENT EXECUTE FUNCTION list_users();
 
 -- Not for a sign-in or an upload, which change other columns.
 CREATE TRIGGER users_list_anew
-AFTER UPDATE OF created_at, is_active, role, username, email, email_ascii, name, is_deleted ON users FOR EACH ROW
-WHEN ((NEW.created_at, NEW.is_active, NEW.role, NEW.username, NEW.email, NEW.email_ascii, NEW.name, NEW.is_deleted)
+AFTER UPDATE OF created_at, is_active, role, username, email, name, is_deleted ON users FOR EACH ROW
+WHEN ((NEW.created_at, NEW.is_active, NEW.role, NEW.username, NEW.email, NEW.name, NEW.is_deleted)
       IS DISTINCT FROM
-      (OLD.created_at, OLD.is_active, OLD.role, OLD.username, OLD.email, OLD.email_ascii, OLD.name, OLD.is_deleted))
+      (OLD.created_at, OLD.is_active, OLD.role, OLD.username, OLD.email, OLD.name, OLD.is_deleted))
 EXECUTE FUNCTION list_user_anew();
 
 -- How many accounts and files there are, so that nobody counts a million rows: the sum of these rows, by the day (UTC)
@@ -993,6 +1000,8 @@ CREATE TABLE outbox (
     user_id uuid REFERENCES users ON DELETE CASCADE,
     -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
     address text,
+    -- By which it is compared with others, as in users. The row has both or neither.
+    email_key text CONSTRAINT outbox_email_key_check CHECK ((address IS NULL) = (email_key IS NULL)),
     created_at timestamptz NOT NULL DEFAULT now(),
     -- How often the message was taken for sending. If two processes have taken the same message one after the other,
     -- the first one recognises by this number that the message is no longer its own.
@@ -1065,23 +1074,22 @@ BEGIN
 END
 $$;
 
--- The mailbox of an address in its ASCII form: the address in lower case without what follows a plus sign before its
--- domain, which many servers ignore, and without quotes and backslashes, which may stand around and in the same name
--- (RFC 5321, 4.1.2).
-CREATE FUNCTION mailbox(address text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT translate(regexp_replace(lower(address), '\+.*(@[^@]*)$', '\1'), '"\', '')
+-- The mailbox of the key of an address: the key without what follows a plus sign before its domain, which many servers
+-- ignore, and without quotes and backslashes, which may stand around and in the same name (RFC 5321, 4.1.2).
+CREATE FUNCTION mailbox(email_key text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT translate(regexp_replace(email_key, '\+.*(@[^@]*)$', '\1'), '"\', '')
 $$;
 
 -- How long the mail of a registration has to wait, which is counted if that is null. Fails if 10,000 of these mails
 -- wait to be sent. Registrations take turns here, and each counts what the one before it left.
-CREATE FUNCTION registration_wait(address text, client cidr) RETURNS interval LANGUAGE plpgsql AS $$
+CREATE FUNCTION registration_wait(email_key text, client cidr) RETURNS interval LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('cloakroom: registrations'));
     IF (SELECT count(*) >= 10000 FROM outbox WHERE failed_at IS NULL AND priority = 2) THEN
         RAISE EXCEPTION 'too many registrations wait for their mail'
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'outbox_registrations';
     END IF;
-    RETURN mail_wait(mailbox(address), 12, client);
+    RETURN mail_wait(mailbox(email_key), 12, client);
 END
 $$;
 
@@ -1094,14 +1102,13 @@ $$;
 CREATE FUNCTION limit_mail() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     account users;
-    counted text := NEW.address;
 BEGIN
     IF NEW.kind = 'email_confirmation' THEN
-        -- Lower case may make another mailbox of a name that is not ASCII. The mail goes to the one that it confirms.
-        IF octet_length(substring(counted FROM '(.*)@')) <> length(substring(counted FROM '(.*)@')) THEN
-            NEW.address := lower(counted);
+        -- The key of a name that is not ASCII may be another mailbox. The mail goes to the one that it confirms.
+        IF octet_length(substring(NEW.address FROM '(.*)@')) <> length(substring(NEW.address FROM '(.*)@')) THEN
+            NEW.address := NEW.email_key;
         END IF;
-        RETURN CASE WHEN NEW.user_id IS NULL OR mail_wait(mailbox(counted), 12, NEW.network) IS NULL THEN NEW END;
+        RETURN CASE WHEN NEW.user_id IS NULL OR mail_wait(mailbox(NEW.email_key), 12, NEW.network) IS NULL THEN NEW END;
     END IF;
     IF NEW.kind NOT IN ('password_reset', 'email_change_requested') AND mail_wait(
         NEW.kind || ' ' || NEW.user_id, CASE NEW.kind WHEN 'password_changed' THEN 10 ELSE 5 END
@@ -1110,11 +1117,11 @@ BEGIN
     END IF;
     SELECT * INTO account FROM users WHERE id = NEW.user_id;
     -- It goes where the account is now, or the account could move to another mailbox before the message is sent.
-    counted := coalesce(counted, account.email_ascii, account.email, '');
     NEW.address := coalesce(NEW.address, account.email);
+    NEW.email_key := coalesce(NEW.email_key, account.email_key);
     RETURN CASE WHEN (account.is_settled OR account.created_at <= now() - interval '1 day')
                      AND coalesce(account.email_changed_at <= now() - interval '1 day', true)
-                     OR mail_wait(mailbox(counted), 12, coalesce(NEW.network, (
+                     OR mail_wait(mailbox(coalesce(NEW.email_key, '')), 12, coalesce(NEW.network, (
                          SELECT network FROM sign_in_networks WHERE user_id = NEW.user_id
                          ORDER BY last_sign_in_at DESC LIMIT 1
                      ))) IS NULL THEN NEW END;
@@ -1129,13 +1136,13 @@ CREATE TRIGGER outbox_limits BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTI
 -- so that they do not deadlock.
 CREATE FUNCTION queue_notices() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO outbox (kind, user_id, address)
-    SELECT notice.kind, NEW.id, notice.address
-    FROM (VALUES ('password_changed', NULL, NEW.password_hash <> OLD.password_hash),
-                 ('email_changed', coalesce(OLD.email_ascii, OLD.email), lower(NEW.email) <> lower(OLD.email)))
-         notice (kind, address, is_due)
+    INSERT INTO outbox (kind, user_id, address, email_key)
+    SELECT notice.kind, NEW.id, notice.address, notice.email_key
+    FROM (VALUES ('password_changed', NEW.email, NEW.email_key, NEW.password_hash <> OLD.password_hash),
+                 ('email_changed', OLD.email, OLD.email_key, NEW.email_key <> OLD.email_key))
+         notice (kind, address, email_key, is_due)
     WHERE notice.is_due
-    ORDER BY mailbox(coalesce(notice.address, NEW.email_ascii, NEW.email));
+    ORDER BY mailbox(notice.email_key);
     RETURN NULL;
 END
 $$;
@@ -1155,7 +1162,7 @@ END
 $$;
 
 CREATE TRIGGER users_unsettle AFTER UPDATE ON users FOR EACH ROW
-WHEN (lower(NEW.email) <> lower(OLD.email) AND NEW.email_changed_at IS NOT DISTINCT FROM OLD.email_changed_at)
+WHEN (NEW.email_key <> OLD.email_key AND NEW.email_changed_at IS NOT DISTINCT FROM OLD.email_changed_at)
 EXECUTE FUNCTION unsettle();
 
 -- Tells the owner of an account that a personal access token was created.

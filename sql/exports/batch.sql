@@ -9,7 +9,7 @@ FROM (
     SELECT u.*, size, sum(size) OVER (ORDER BY u.created_at, id ROWS UNBOUNDED PRECEDING) AS bytes
     FROM users u LEFT JOIN listed_users l ON l.user_id = u.id
     CROSS JOIN LATERAL (SELECT 250 + octet_length(u.email) + coalesce(octet_length(u.name), 0)) AS text (size)
-    WHERE NOT is_deleted AND NOT is_development_admin AND ($1::text IS NULL OR l.email LIKE lower($1))
+    WHERE NOT is_deleted AND NOT is_development_admin AND ($1::text IS NULL OR l.email LIKE folded($1))
       AND (u.created_at, id) > ($2, $3)
     ORDER BY u.created_at, id LIMIT $4
 ) AS batch

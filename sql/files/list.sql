@@ -5,12 +5,12 @@
 -- The triggers on files keep the total of all files of a user, and the index files_type counts those of a type. If few
 -- are of the type, all of them are sorted. If many are, an index in the order leads to the page after a few others.
 -- A search reads all files of the user, however few match, and sorts what it finds: 100,000 files with descriptions of
--- 4 KiB take five seconds of one core, nearly all of them in lower(). So the program runs one search of a user at a
+-- 4 KiB take five seconds of one core, nearly all of them in folded(). So the program runs one search of a user at a
 -- time. The text to search for is in a common table expression, which parallel workers cannot read. So they may read
 -- the table, but a single process searches.
 -- The query is planned each time for its parameters: all branches but one have a limit of 0, so they are not run.
 WITH searched AS MATERIALIZED (
-    SELECT lower($2::text) AS part
+    SELECT folded($2::text) AS part
 ), owner AS MATERIALIZED (
     SELECT total_uploads FROM users WHERE id = $1 AND NOT is_deleted
 ), typed AS MATERIALIZED (
@@ -21,7 +21,7 @@ WITH searched AS MATERIALIZED (
     SELECT id, filename, file_size, upload_date FROM files CROSS JOIN searched
     WHERE user_id = $1
       AND ($3 IS NULL OR content_type = ANY ($3))
-      AND ($2 IS NULL OR strpos(lower(filename), part) > 0 OR strpos(lower(description), part) > 0)
+      AND ($2 IS NULL OR strpos(folded(filename), part) > 0 OR strpos(folded(description), part) > 0)
       AND EXISTS (SELECT FROM owner)
       AND ($2 IS NOT NULL OR (SELECT files BETWEEN 1 AND 1000 FROM typed))
 ), counted AS MATERIALIZED (
@@ -34,7 +34,7 @@ WITH searched AS MATERIALIZED (
                 ELSE 0 END AS files
     FROM counted
 ), matching AS NOT MATERIALIZED (
-    SELECT id, lower(filename) AS filename, file_size, upload_date FROM files
+    SELECT id, folded(filename) AS filename, file_size, upload_date FROM files
     WHERE user_id = $1 AND ($3 IS NULL OR content_type = ANY ($3))
 ), page AS (
     SELECT id, place
@@ -52,8 +52,8 @@ WITH searched AS MATERIALIZED (
         || ARRAY(SELECT id FROM matching ORDER BY file_size DESC, id OFFSET $7
                  LIMIT CASE WHEN $4 = 'file_size' AND $5 THEN (SELECT files FROM walk) ELSE 0 END)
         || ARRAY(SELECT id FROM few
-                 ORDER BY CASE WHEN $4 = 'filename' AND NOT $5 THEN lower(filename) END,
-                          CASE WHEN $4 = 'filename' AND $5 THEN lower(filename) END DESC,
+                 ORDER BY CASE WHEN $4 = 'filename' AND NOT $5 THEN folded(filename) END,
+                          CASE WHEN $4 = 'filename' AND $5 THEN folded(filename) END DESC,
                           CASE WHEN $4 = 'file_size' THEN CASE WHEN $5 THEN -file_size ELSE file_size END END,
                           CASE WHEN $4 = 'upload_date' AND NOT $5 THEN upload_date END,
                           CASE WHEN $4 = 'upload_date' AND $5 THEN upload_date END DESC,

@@ -2,10 +2,10 @@
 -- with deleted_at as another column to sort by. A page past the end is one row with the total alone. All deleted files
 -- of the user are read and sorted; they are bounded as those that are not deleted are.
 WITH matching AS MATERIALIZED (
-    SELECT id, lower(filename) AS filename, file_size, upload_date, deleted_at FROM deleted_files
+    SELECT id, folded(filename) AS filename, file_size, upload_date, deleted_at FROM deleted_files
     WHERE user_id = (SELECT id FROM users WHERE id = $1 AND NOT is_deleted)
       AND ($3::text[] IS NULL OR content_type = ANY ($3))
-      AND ($2::text IS NULL OR strpos(lower(filename), lower($2)) > 0 OR strpos(lower(description), lower($2)) > 0)
+      AND ($2::text IS NULL OR strpos(folded(filename), folded($2)) > 0 OR strpos(folded(description), folded($2)) > 0)
 ), page AS (
     SELECT id, row_number() OVER () AS place FROM (
         SELECT id FROM matching

@@ -11,6 +11,7 @@ SET error = $3, waits_for_server = $5 AND NOT is_given_up,
     due_at = now() + least(interval '10 seconds' * 2 ^ least(attempts - 1, 7), interval '15 minutes'),
     failed_at = CASE WHEN is_given_up THEN now() END,
     address = CASE WHEN NOT is_given_up THEN address END,
+    email_key = CASE WHEN NOT is_given_up THEN email_key END,
     network = CASE WHEN NOT is_given_up THEN network END,
     sealed_token = CASE WHEN NOT is_given_up THEN sealed_token END
 FROM failed

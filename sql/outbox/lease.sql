@@ -11,14 +11,14 @@ WITH leased AS (
     WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now()
                 ORDER BY priority, due_at, id LIMIT 1
                 FOR UPDATE SKIP LOCKED)
-    RETURNING id, kind, user_id, address, created_at, attempts, network, sealed_token
+    RETURNING id, kind, user_id, address, email_key, created_at, attempts, network, sealed_token
 )
 SELECT leased.id, CASE WHEN owner.id IS NOT NULL THEN 'email_taken' ELSE leased.kind END AS kind,
        leased.user_id, leased.created_at, leased.attempts,
        CASE
            WHEN leased.kind = 'email_changed' THEN leased.address
            WHEN leased.user_id IS NULL OR u.is_active AND NOT u.is_deleted
-                AND (leased.kind <> 'password_reset' OR coalesce(lower(leased.address) = lower(u.email), true))
+                AND (leased.kind <> 'password_reset' OR leased.email_key = u.email_key)
                 AND (leased.kind <> 'invitation' OR u.credentials_version = 1)
            THEN CASE WHEN owner.id IS NULL THEN coalesce(leased.address, u.email)
                      WHEN owner.is_active THEN owner.email END
@@ -28,5 +28,4 @@ SELECT leased.id, CASE WHEN owner.id IS NOT NULL THEN 'email_taken' ELSE leased.
 FROM leased
 LEFT JOIN users u ON u.id = leased.user_id
 LEFT JOIN users owner ON leased.kind = 'email_confirmation'
-     AND lower(coalesce(owner.email_ascii, owner.email)) = lower(leased.address)
-     AND NOT owner.is_deleted AND NOT owner.is_development_admin
+     AND owner.email_key = leased.email_key AND NOT owner.is_deleted AND NOT owner.is_development_admin

@@ -19,15 +19,14 @@ WITH taken AS (
         SELECT id FROM password_reset_requests WHERE requested_at < date_trunc('second', now())
         ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
     ))
-    RETURNING id, email, email_ascii, requested_at, address, request_id
+    RETURNING id, email_key, requested_at, address, request_id
 ), known AS (
     SELECT u.id, taken.requested_at, taken.address, taken.request_id,
            row_number() OVER (PARTITION BY u.id ORDER BY taken.id) AS place,
            count(*) OVER (PARTITION BY u.id) AS requests
     FROM taken CROSS JOIN LATERAL (
         SELECT id, is_active FROM users
-        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce(taken.email_ascii, taken.email))
-          AND NOT is_deleted AND NOT is_development_admin
+        WHERE email_key = taken.email_key AND NOT is_deleted AND NOT is_development_admin
     ) AS u
     WHERE u.is_active
 ), counted AS (
@@ -56,7 +55,7 @@ WITH taken AS (
     INSERT INTO outbox (kind, user_id, network)
     SELECT 'password_reset', u.id, sign_in_network(accounts.address)
     FROM admitted JOIN accounts ON accounts.id = admitted.user_id JOIN users u ON u.id = admitted.user_id
-    ORDER BY mailbox(coalesce(u.email_ascii, u.email))
+    ORDER BY mailbox(u.email_key)
     ON CONFLICT (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL DO NOTHING
 )
 SELECT count(*) AS requests FROM password_reset_requests

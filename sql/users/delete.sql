@@ -7,7 +7,7 @@
 -- background thread removes them later.
 WITH deleted AS (
     UPDATE users
-    SET is_deleted = true, username = NULL, email = NULL, email_ascii = NULL, name = NULL, password_hash = NULL,
+    SET is_deleted = true, username = NULL, email = NULL, email_key = NULL, name = NULL, password_hash = NULL,
         permissions = '{}', credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
     WHERE id = $1 AND credentials_version = coalesce($2, credentials_version) AND NOT ($6 AND role = 'admin')
       AND NOT is_deleted AND NOT is_development_admin

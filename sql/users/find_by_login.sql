@@ -1,15 +1,14 @@
 -- The account with username or e-mail address $1, for a login of a client with address $2, and the client's network,
--- if the account has signed in from there within the last 30 days. $3: ASCII form of the e-mail address, if it differs.
+-- if the account has signed in from there within the last 30 days. $3: key of the e-mail address.
 -- A username cannot contain "@", so at most one account matches, other than one that was made for tests; then that with
--- the address counts. If none matches, the one row has no id: the work is the same for every name. name_hash tells
--- names that no account has apart as the database does, whose lower() depends on its locale. is_refused: no code is
--- taken until the password is another one; wait_seconds: for how long none is taken from the client's network, or null.
+-- the address counts. If none matches, the one row has no id: the work is the same for every name. is_refused: no code
+-- is taken until the password is another one; wait_seconds: for how long none is taken from the client's network, or
+-- null.
 SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
        total_uploads, total_storage_used, storage_quota, file_quota,
        second_factor_at IS NOT NULL AS second_factor, password_hash, credentials_version, second_factor_at,
        second_factor_sealed, recovery_codes, wrong_codes >= 100 AS is_refused,
        extract(epoch FROM wrong_code_wait(wrong_code_times, wrong_code_networks, $2))::double precision AS wait_seconds,
-       sha256(convert_to(lower(coalesce($3, $1)), 'UTF8')) AS name_hash,
        (
            SELECT network::text FROM sign_in_networks
            WHERE user_id = coalesce(found.id, '00000000-0000-0000-0000-000000000000')
@@ -18,11 +17,9 @@ SELECT id, username, email, name, role, permissions, is_active, created_at, upda
 FROM (SELECT) AS always LEFT JOIN LATERAL (
     SELECT users.*
     FROM (
-        SELECT id, 1 AS rank FROM users
-        WHERE lower(coalesce(email_ascii, email)) = lower(coalesce($3, $1))
-          AND NOT is_deleted AND NOT is_development_admin
+        SELECT id, 1 AS rank FROM users WHERE email_key = $3 AND NOT is_deleted AND NOT is_development_admin
         UNION ALL
-        SELECT id, 2 FROM users WHERE lower(username) = lower($1) AND NOT is_deleted AND NOT is_development_admin
+        SELECT id, 2 FROM users WHERE folded(username) = folded($1) AND NOT is_deleted AND NOT is_development_admin
     ) named JOIN users USING (id)
     ORDER BY rank LIMIT 1
 ) AS found ON true

@@ -1,9 +1,9 @@
 -- Creates an account without a username and signs it in, which is its last login. $1: id; $2: e-mail address; $3:
 -- display name, of which an empty one is none; $4: password hash; $5: session; $6: its refresh token; $7: when its last
 -- token expires; $8: the client's address, whose network is remembered; $9: its user agent; $10: request id of the
--- event; $11: ASCII form of the address, if it differs.
+-- event; $11: key of the address.
 WITH registered AS (
-    INSERT INTO users (id, username, email, email_ascii, name, password_hash, last_login, is_self_registered)
+    INSERT INTO users (id, username, email, email_key, name, password_hash, last_login, is_self_registered)
     VALUES ($1, NULL, $2, $11, nullif($3, ''), $4, now(), true)
     RETURNING *
 ), opened AS (

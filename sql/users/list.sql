@@ -13,10 +13,10 @@
 WITH matching AS NOT MATERIALIZED (
     SELECT user_id, created_at, name, email_key
     FROM listed_users
-    WHERE ($1::text IS NULL OR email LIKE lower($1))
-      AND ($2::text IS NULL OR name LIKE lower($2))
-      AND ($3::text IS NULL OR username LIKE lower($3) OR email LIKE lower($3))
-      AND ($4::text IS NULL OR username LIKE lower($4) OR email LIKE lower($4) OR name LIKE lower($4))
+    WHERE ($1::text IS NULL OR email LIKE folded($1))
+      AND ($2::text IS NULL OR name LIKE folded($2))
+      AND ($3::text IS NULL OR username LIKE folded($3) OR email LIKE folded($3))
+      AND ($4::text IS NULL OR username LIKE folded($4) OR email LIKE folded($4) OR name LIKE folded($4))
       AND ($5::uuid[] IS NULL OR user_id = ANY ($5))
       AND ($6::text IS NULL OR role = $6)
       AND ($7::boolean IS NULL OR is_active = $7)

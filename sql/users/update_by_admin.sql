@@ -2,7 +2,7 @@
 -- permissions; $7: whether it is active; $8: password hash; null leaves a column as it is, and an empty name is none.
 -- $9, $10, $11: actor, address and request id of the events; $12: version of the credentials that were checked, null if
 -- none were; $13: whether an administrator's account is left as it is, because the request has a personal access token;
--- $14: ASCII form of the address, if it differs; $15, $16: session and time of issue of the actor's access token, see
+-- $14: key of the address; $15, $16: session and time of issue of the actor's access token, see
 -- is_signed_in, both null for other actors; $17, $18: own quotas of bytes and of files, -1 for the default. No row
 -- means that there is no such account, or that one of these conditions does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
@@ -10,7 +10,7 @@
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another one
 -- did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
 WITH locked AS (
-    SELECT id, username, email, email_ascii, name, role, permissions, is_active, storage_quota, file_quota
+    SELECT id, username, email, email_key, name, role, permissions, is_active, storage_quota, file_quota
     FROM users
     WHERE id = $1 AND credentials_version = coalesce($12, credentials_version) AND NOT ($13 AND role = 'admin')
       AND NOT is_deleted AND NOT is_development_admin
@@ -21,7 +21,7 @@ WITH locked AS (
     UPDATE users
     SET username = coalesce($2, before.username),
         email = coalesce($3, before.email),
-        email_ascii = CASE WHEN lower($3) <> lower(before.email) THEN $14 ELSE before.email_ascii END,
+        email_key = coalesce($14, before.email_key),
         name = nullif(coalesce($4, before.name), ''),
         role = coalesce($5, before.role),
         permissions = coalesce($6, before.permissions),

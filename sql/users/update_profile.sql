@@ -1,7 +1,6 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
 -- as it is, and an empty name is none. $5: version of the credentials that were checked, or that the sealed token is
--- for, null if there are none; $6, $7: address and request id of the events; $8: ASCII form of the address, if it
--- differs; $9, $10: session and time of issue of the access token, see is_signed_in, both null if there is none; $11:
+-- for, null if there are none; $6, $7: address and request id of the events; $8: key of the address; $9, $10: session and time of issue of the access token, see is_signed_in, both null if there is none; $11:
 -- if another address must be confirmed before it counts, the sealed token of the mail to it, else null. No row means
 -- that the account was deleted, its credentials changed, or the session ended, in the meantime: whoever has stolen a
 -- session must not move the account to another address after its owner has ended it.
@@ -12,21 +11,22 @@
 -- what another one did meanwhile. A change of the address is an event of its own; a request that changes nothing is
 -- none.
 WITH locked AS (
-    SELECT id, username, email, email_ascii, name FROM users
+    SELECT id, username, email, email_key, name FROM users
     WHERE id = $1 AND credentials_version = coalesce($5, credentials_version) AND NOT is_deleted
     FOR NO KEY UPDATE
 ), asked AS MATERIALIZED (
-    SELECT *, $11::bytea IS NOT NULL AND lower(coalesce($8, $3)) <> lower(coalesce(email_ascii, email)) AS waits
+    SELECT *, $11::bytea IS NOT NULL AND $8 <> email_key AS waits
     FROM locked WHERE $10::bigint IS NULL OR is_signed_in(id, $9, $10)
 ), before AS MATERIALIZED (
     SELECT *, CASE WHEN waits THEN email ELSE coalesce($3, email) END AS new_email,
+           CASE WHEN waits THEN email_key ELSE coalesce($8, email_key) END AS new_key,
            CASE WHEN waits THEN mail_wait('wish of ' || id, 5) END AS wait
     FROM asked
 ), changed AS (
     UPDATE users
     SET username = coalesce($2, before.username),
         email = new_email,
-        email_ascii = CASE WHEN lower(new_email) <> lower(before.email) THEN $8 ELSE before.email_ascii END,
+        email_key = new_key,
         name = nullif(coalesce($4, before.name), ''),
         credentials_version = credentials_version + (new_email <> before.email)::integer,
         updated_at = now()
@@ -34,12 +34,12 @@ WITH locked AS (
     WHERE users.id = before.id AND wait IS NULL
     RETURNING users.*
 ), message AS (
-    INSERT INTO outbox (kind, user_id, address, network, sealed_token)
-    SELECT kind, id, message.address, CASE WHEN token IS NOT NULL THEN sign_in_network($6) END, token
-    FROM before, (VALUES ('email_confirmation', coalesce($8, $3), $11), ('email_change_requested', NULL, NULL))
-                 message (kind, address, token)
+    INSERT INTO outbox (kind, user_id, address, email_key, network, sealed_token)
+    SELECT kind, id, message.address, message.key, CASE WHEN token IS NOT NULL THEN sign_in_network($6) END, token
+    FROM before, LATERAL (VALUES ('email_confirmation', $3, $8, $11), ('email_change_requested', email, email_key, NULL))
+                         message (kind, address, key, token)
     WHERE waits AND wait IS NULL
-    ORDER BY mailbox(coalesce(message.address, email_ascii, email))
+    ORDER BY mailbox(message.key)
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT change.action::audit_action, c.id, 'user', c.id, $6, $7, change.details

@@ -1,14 +1,10 @@
 -- The command create-admin: creates an administrator with id $1, username $2, e-mail address $3 and password hash $4.
--- $5: ASCII form of the address, if it differs. If an account has that address already, it becomes an active
--- administrator: it keeps its username, gets the password, and its sessions end. The account is found as
--- users/find_by_login does: one that is stored under the address as given goes before one of the same ASCII form.
+-- $5: key of the address. If an account has that address already, it becomes an active administrator: it keeps its
+-- username, gets the password, and its sessions end.
 WITH admin AS (
-    INSERT INTO users (id, username, email, email_ascii, password_hash, role, is_settled)
-    SELECT $1, $2, $3, CASE WHEN NOT EXISTS (
-        SELECT FROM users
-        WHERE lower(coalesce(email_ascii, email)) = lower($3) AND NOT is_deleted AND NOT is_development_admin
-    ) THEN $5 END, $4, 'admin', true
-    ON CONFLICT (lower(coalesce(email_ascii, email))) WHERE NOT is_deleted AND NOT is_development_admin DO UPDATE
+    INSERT INTO users (id, username, email, email_key, password_hash, role, is_settled)
+    VALUES ($1, $2, $3, $5, $4, 'admin', true)
+    ON CONFLICT (email_key) WHERE NOT is_deleted AND NOT is_development_admin DO UPDATE
     SET password_hash = excluded.password_hash,
         role = 'admin',
         is_active = true,

@@ -10,6 +10,7 @@ use super::hash_queue::{HashQueue, HashRequest};
 use super::random_bytes;
 use crate::config::ScryptCost;
 use crate::error::Error;
+use crate::model::text::nfc;
 
 /// Length of a salt in bytes. NIST SP 800-132, 5.1 asks for at least 16.
 const SALT_BYTES: usize = 16;
@@ -23,8 +24,8 @@ const MAX_PASSES: u64 = 64;
 pub enum PasswordCheck {
     Wrong,
     Right,
-    /// The password is right, but its hash was made with other cost parameters than the configured ones and should be
-    /// replaced.
+    /// The password is right, but its hash was made with other cost parameters than the configured ones, or of the
+    /// password in another form than NFC, and should be replaced.
     RightButOutdated,
 }
 
@@ -49,7 +50,7 @@ impl PasswordHasher {
         Ok(PasswordHasher { cost, dummy, work, queue: HashQueue::new(parallel) })
     }
 
-    /// Hashes a new password and returns the PHC string. Fails with [`Error::Unavailable`] if its turn does not come in
+    /// Hashes a new password, which is in NFC, and returns the PHC string. Fails with [`Error::Unavailable`] if its turn does not come in
     /// time.
     pub fn hash(&self, password: &str, request: HashRequest) -> Result<String, Error> {
         let _turn = self.queue.wait(request)?;
@@ -68,6 +69,9 @@ impl PasswordHasher {
     /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
     /// is. The time that a cheaper hash saves is spent on discarded hashes. A more expensive one cannot be made
     /// cheaper: once the process has checked one, all later checks take as long as that one.
+    ///
+    /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), in one turn, also if the first is
+    /// right: keyboards differ in the form that they type, and a stored hash may be of either.
     pub fn check(
         &self,
         password: &str,
@@ -75,6 +79,20 @@ impl PasswordHasher {
         request: HashRequest,
     ) -> Result<PasswordCheck, Error> {
         let _turn = self.queue.wait(request)?;
+        let composed = nfc(password);
+        let check = self.check_form(&composed, stored)?;
+        if composed == password {
+            return Ok(check);
+        }
+        Ok(match (check, self.check_form(password, stored)?) {
+            (PasswordCheck::Wrong, PasswordCheck::Wrong) => PasswordCheck::Wrong,
+            (PasswordCheck::Wrong, _) => PasswordCheck::RightButOutdated,
+            (check, _) => check,
+        })
+    }
+
+    /// Checks one form of a password.
+    fn check_form(&self, password: &str, stored: Option<&str>) -> Result<PasswordCheck, Error> {
         let outcome = compare(password, stored.unwrap_or(&self.dummy), self.cost);
         let (check, spent) = outcome.map_err(Error::Internal)?;
         let work = self.work.fetch_max(spent, Ordering::Relaxed).max(spent);

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::config::{Config, Environment};
 use crate::error::Problem;
+use crate::model::text::folded;
 use crate::model::{problems, rules};
 
 /// The most used passwords, in production refused without a setting.
@@ -16,7 +17,7 @@ const MOST_USED: &str = include_str!("refused_passwords.txt");
 /// The largest file, in bytes.
 const MAX_FILE: u64 = 64 << 20;
 
-/// The refused passwords, compared in lower case.
+/// The refused passwords, compared without regard to case.
 pub struct RefusedPasswords {
     /// Their hashes. A large list has millions of lines, of which these take less memory than the texts.
     hashes: HashSet<u64>,
@@ -67,13 +68,13 @@ impl RefusedPasswords {
     }
 
     fn add(&mut self, password: &str) {
-        self.hashes.insert(self.hasher.hash_one(password.to_lowercase()));
+        self.hashes.insert(self.hasher.hash_one(folded(password)));
     }
 
     /// The rule for a new password: that of every password, and that it is not refused.
     pub fn accept(&self, text: &str) -> Result<String, Problem> {
         let password = rules::password(text)?;
-        if self.hashes.contains(&self.hasher.hash_one(password.to_lowercase())) {
+        if self.hashes.contains(&self.hasher.hash_one(folded(&password))) {
             return Err(problems::KNOWN_PASSWORD);
         }
         Ok(password)

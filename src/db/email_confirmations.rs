@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::{Error, Unique};
-use crate::model::rules::email_in_ascii;
+use crate::model::rules::email_key;
 
 /// Queues the mail of a registration, whether or not an account has its address. Fails with [`Error::Taken`] if an
 /// account has the username, with [`Error::RateLimited`] if the mailbox may get no such mail now, or the client's
@@ -17,8 +17,7 @@ pub fn queue_registration(
     email: &str,
     sealed_token: &[u8],
 ) -> Result<(), Error> {
-    let address = email_in_ascii(email).unwrap_or_else(|| email.to_owned());
-    let params: SqlParams = &[&username, &address, &db.address, &sealed_token];
+    let params: SqlParams = &[&username, &email, &db.address, &sealed_token, &email_key(email)];
     let row = one_row(db.write(sql!("email_confirmations/queue_registration"), params)?)?;
     if row.get("is_taken") {
         return Err(Error::Taken(Unique::Username));
@@ -30,7 +29,7 @@ pub fn queue_registration(
 /// [`Error::InvalidConfirmationToken`] if the account or its credentials have changed since the token was made.
 pub fn change_email(db: &Database, account: Uuid, version: i32, email: &str) -> Result<(), Error> {
     let params: SqlParams =
-        &[&account, &version, &email, &email_in_ascii(email), &db.address, &db.request_id];
+        &[&account, &version, &email, &email_key(email), &db.address, &db.request_id];
     let rows = db.write(sql!("email_confirmations/change_email"), params)?;
     rows.first().map(drop).ok_or(Error::InvalidConfirmationToken)
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
-use crate::model::rules::email_in_ascii;
+use crate::model::rules::email_key;
 use crate::model::timestamp::Timestamp;
 
 /// A message that this process may send now, with the data of its account at this moment.
@@ -76,7 +76,7 @@ pub fn defer(
 
 /// Stores a request for a reset, whether or not an account has that address.
 pub fn request_reset(db: &Database, email: &str) -> Result<(), Error> {
-    let params: SqlParams = &[&email, &db.address, &db.request_id, &email_in_ascii(email)];
+    let params: SqlParams = &[&email_key(email), &db.address, &db.request_id];
     db.write(sql!("resets/request"), params).map(drop)
 }
 

@@ -15,7 +15,7 @@ use super::connection::SqlParams;
 use super::second_factors::AcceptedCode;
 use super::{Database, from_row, one_row, sql, users};
 use crate::error::{Error, TokenProblem};
-use crate::model::rules::email_in_ascii;
+use crate::model::rules::email_key;
 use crate::model::user::{Session, SignIn, User};
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.
@@ -163,7 +163,7 @@ pub fn open_for_new_user(
             &db.address,
             &session.user_agent,
             &db.request_id,
-            &email_in_ascii(email),
+            &email_key(email),
         ],
     )?;
     Ok(users::from_row(&one_row(rows)?))

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use postgres::Row;
 use postgres::types::Type;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::connection::SqlParams;
@@ -12,7 +13,7 @@ use super::second_factors::{self, StoredSecondFactor};
 use super::{Database, from_row, like_pattern, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
-use crate::model::rules::{self, email_in_ascii};
+use crate::model::rules::{self, email_key};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, SignIn, Stats, User};
 
@@ -44,7 +45,7 @@ pub struct LoginAccount {
 pub enum LoginName {
     /// Any name of the account with this id.
     OfAccount(Uuid),
-    /// The SHA-256 of a name in ASCII and lower case that no account has.
+    /// The SHA-256 of the [`email_key`] of a name that no account has.
     Unknown(Vec<u8>),
 }
 
@@ -65,8 +66,8 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
 
 /// Finds an account by its username or e-mail address, active or not, for a client with this address.
 pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
-    let params: SqlParams = &[&login, &client, &email_in_ascii(login)];
-    let row = one_row(db.read(sql!("users/find_by_login"), params)?)?;
+    let key = email_key(login);
+    let row = one_row(db.read(sql!("users/find_by_login"), &[&login, &client, &key])?)?;
     let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
         user: from_row(&row),
         password_hash: row.get("password_hash"),
@@ -75,7 +76,7 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
     });
     let counted = match &account {
         Some(account) => LoginName::OfAccount(account.user.id),
-        None => LoginName::Unknown(row.get("name_hash")),
+        None => LoginName::Unknown(Sha256::digest(key).to_vec()),
     };
     Ok(LoginLookup { counted, known_network: row.get("known_network"), account })
 }
@@ -171,7 +172,7 @@ pub fn insert(
             &db.actor,
             &db.address,
             &db.request_id,
-            &account.email.as_deref().and_then(email_in_ascii),
+            &account.email.as_deref().map(email_key),
             &account.is_invited,
             &session.flatten(),
             &issued_at,
@@ -222,7 +223,7 @@ pub fn update_by_admin(
             &db.request_id,
             &conditions.version,
             &conditions.spares_admins,
-            &changes.email.as_deref().and_then(email_in_ascii),
+            &changes.email.as_deref().map(email_key),
             &session.flatten(),
             &issued_at,
             &or_default(changes.storage_quota),
@@ -255,7 +256,7 @@ pub fn update_profile(
     sign_in: Option<SignIn>,
 ) -> Result<Option<(User, bool)>, Error> {
     let ProfileChange { username, email, sealed_token, name } = change;
-    let email_ascii = email.as_deref().and_then(email_in_ascii);
+    let email_key = email.as_deref().map(email_key);
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
         sql!("users/update_profile"),
@@ -267,7 +268,7 @@ pub fn update_profile(
             &version,
             &db.address,
             &db.request_id,
-            &email_ascii,
+            &email_key,
             &session.flatten(),
             &issued_at,
             sealed_token,

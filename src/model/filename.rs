@@ -2,9 +2,10 @@
 
 use super::problems::value_error;
 use super::rules::{MAX_FILENAME, check_text, check_visible, is_bidi_control};
+use super::text::nfc;
 use crate::error::Problem;
 
-/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed. Refuses control
+/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, in NFC. Refuses control
 /// characters, those of [`is_bidi_control`] included, an empty name, `.` and `..`.
 pub fn filename(text: &str) -> Result<String, Problem> {
     check_text(&last_component(check_visible(text)?)?, 0..=MAX_FILENAME).map(str::to_owned)
@@ -36,7 +37,7 @@ fn last_component(text: &str) -> Result<String, Problem> {
     let name: String = last.chars().filter(|&c| !c.is_control() && !is_bidi_control(c)).collect();
     match name.trim() {
         "" | "." | ".." => Err(value_error("Must be a filename")),
-        name => Ok(name.to_owned()),
+        name => Ok(nfc(name).into_owned()),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod media_type;
 pub mod page;
 pub mod problems;
 pub mod rules;
+pub mod text;
 pub mod timestamp;
 pub mod type_families;
 pub mod user;

@@ -1,6 +1,7 @@
 //! The rules that single values from clients must obey. Each parses the text that a client sent into a value, or
 //! returns the [`Problem`] to report.
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
 use idna::AsciiDenyList;
@@ -11,11 +12,13 @@ use super::change::ChangeCursor;
 use super::problems::{
     NOT_A_BOOLEAN, NOT_A_KEY, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
 };
+use super::text::{folded, nfc};
 use super::timestamp::Timestamp;
 use super::user::Role;
 use crate::error::Problem;
 
-// Lengths are in characters unless a comment says bytes.
+// Lengths are in characters unless a comment says bytes. Names, descriptions, searches, filters and passwords are put
+// into NFC before anything is counted, because a keyboard decides by how many characters an accented letter comes.
 
 const USERNAME_LENGTH: RangeInclusive<usize> = 3..=50;
 const MAX_EMAIL: usize = 255;
@@ -60,30 +63,35 @@ pub fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// An e-mail address (RFC 5321) of at most 255 characters, kept as given.
+/// An e-mail address (RFC 5321) of at most 255 characters in NFC, kept as given.
 pub fn email(text: &str) -> Result<String, Problem> {
-    let text = check_text(text, 0..=MAX_EMAIL)?;
+    check_text(&nfc(text), 0..=MAX_EMAIL)?;
     // By default the parser also accepts `Name <address>` and `user@[192.0.2.1]`, and always ` <address>`.
     let options = email_address::Options::default().without_display_text().without_domain_literal();
     let is_valid =
         email_address::EmailAddress::parse_with_options(text, options.with_required_tld())
             .is_ok_and(|address| address.email() == text)
             && check_visible(text).is_ok()
-            && (text.rsplit('@').next().is_none_or(str::is_ascii)
-                || email_in_ascii(text).is_some());
+            && text.rsplit('@').next().and_then(ascii_domain).is_some();
     if is_valid { Ok(text.to_owned()) } else { Err(value_error("Invalid e-mail address")) }
 }
 
-/// The form of an e-mail address by which it is compared without regard to case: its domain in ASCII (IDNA, UTS #46).
-/// `None` if that is the address itself, or if its domain has no such form. Texts that are too long for addresses are
-/// not looked at, because the time for a domain grows with the square of its length.
-pub fn email_in_ascii(address: &str) -> Option<String> {
-    let (user, domain) = address.rsplit_once('@')?;
-    if domain.is_ascii() || address.len() > 4 * MAX_EMAIL {
-        return None;
+/// The key by which e-mail addresses are compared: in NFC, with the case folded and the domain in ASCII, if it has such
+/// a form. Any text has a key, because any may be sent as a login name.
+pub fn email_key(address: &str) -> String {
+    let in_ascii = |(user, domain)| Some(format!("{user}@{}", ascii_domain(domain)?));
+    folded(address.rsplit_once('@').and_then(in_ascii).as_deref().unwrap_or(address))
+}
+
+/// A domain in ASCII (IDNA, UTS #46); `None` if it has no such form. One that is too long for a domain is not looked
+/// at, because the time for it grows with the square of its length.
+fn ascii_domain(domain: &str) -> Option<Cow<'_, str>> {
+    if domain.is_ascii() {
+        return Some(domain.into());
     }
-    let domain = idna::domain_to_ascii_cow(domain.as_bytes(), AsciiDenyList::URL).ok()?;
-    (1..=MAX_DOMAIN).contains(&domain.len()).then(|| format!("{user}@{domain}"))
+    let bytes = Some(domain.as_bytes()).filter(|bytes| bytes.len() <= 4 * MAX_EMAIL)?;
+    let ascii = idna::domain_to_ascii_cow(bytes, AsciiDenyList::URL).ok()?;
+    (1..=MAX_DOMAIN).contains(&ascii.len()).then_some(ascii)
 }
 
 /// A display name of at most 255 characters, trimmed, without control characters.
@@ -97,15 +105,16 @@ pub fn token_name(text: &str) -> Result<String, Problem> {
 }
 
 fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem> {
-    check_text(text.trim(), length).and_then(check_visible).map(str::to_owned)
+    check_text(&nfc(text.trim()), length).and_then(check_visible).map(str::to_owned)
 }
 
 /// The description of a file: at most 4096 characters, without control characters but for tabs and line breaks. One of
 /// blanks only is empty, and no other is trimmed.
 pub fn description(text: &str) -> Result<String, Problem> {
-    let text = check_text(text, 0..=MAX_DESCRIPTION)?;
+    let text = nfc(text);
+    check_text(&text, 0..=MAX_DESCRIPTION)?;
     text.split(['\t', '\n', '\r']).try_for_each(|part| check_visible(part).map(drop))?;
-    Ok(if text.trim().is_empty() { String::new() } else { text.to_owned() })
+    Ok(if text.trim().is_empty() { String::new() } else { text.into_owned() })
 }
 
 /// Cleans the value of a `User-Agent` header before it is stored and shown to users: removes control characters and
@@ -159,10 +168,11 @@ pub fn sha256(text: &str) -> Result<String, Problem> {
 
 /// A new password: 8 to 1024 characters. It is never trimmed.
 pub fn password(text: &str) -> Result<String, Problem> {
+    let text = nfc(text);
     if text.chars().count() < *PASSWORD_LENGTH.start() {
         return Err(problem("string_too_short", "Password must be at least 8 characters long"));
     }
-    check_text(text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
+    check_text(&text, 0..=*PASSWORD_LENGTH.end()).map(str::to_owned)
 }
 
 /// The permissions of an account: at most 100 words of 1 to 64 characters.
@@ -175,15 +185,20 @@ pub fn permissions(texts: &[&str]) -> Result<Vec<String>, Problem> {
 
 /// A text to search for, of any length.
 pub fn search(text: &str) -> Result<String, Problem> {
-    check_text(text, 0..=usize::MAX).map(str::to_owned)
+    check_text(&nfc(text), 0..=usize::MAX).map(str::to_owned)
 }
 
 /// A part of a name or an address to search for: at most 255 characters.
 pub fn search_part(text: &str) -> Result<String, Problem> {
-    check_text(text, 0..=MAX_SEARCH).map(str::to_owned)
+    check_text(&nfc(text), 0..=MAX_SEARCH).map(str::to_owned)
 }
 
-/// A text that is only looked up or compared, such as a login name or a current password. It may be anything but empty.
+/// A username or an e-mail address to look up. It may be anything but empty.
+pub fn login_name(text: &str) -> Result<String, Problem> {
+    non_empty(&nfc(text))
+}
+
+/// A text that is only compared, such as a current password. It may be anything but empty.
 pub fn non_empty(text: &str) -> Result<String, Problem> {
     check_text(text, 1..=usize::MAX).map(str::to_owned)
 }
@@ -211,12 +226,12 @@ pub fn test_permissions(texts: &[&str]) -> Result<Vec<String>, Problem> {
 
 /// A text of an account made for a test: anything that the database can store and index, at most 1,500 bytes.
 pub fn test_text(text: &str) -> Result<String, Problem> {
-    let text = check_text(text, 0..=usize::MAX)?;
+    let text = search(text)?;
     if text.len() > MAX_TEST_TEXT {
         let message = format!("Must be at most {MAX_TEST_TEXT} bytes long");
         return Err(problem("string_too_long", message));
     }
-    Ok(text.to_owned())
+    Ok(text)
 }
 
 /// A UUID, as the ids in paths are.

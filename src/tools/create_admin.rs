@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::db::{one_row, second_factors, sql};
 use crate::error::Problem;
 use crate::model::rules;
+use crate::model::text::nfc;
 use crate::serve::installation::open_database;
 use crate::storage::Storage;
 
@@ -34,10 +35,9 @@ pub fn create_admin(
     let db = open_database(config, &Storage::at(config)?)?;
     let salt = random_bytes()?;
     let hash = password::hash(&password, salt, config.scrypt)?;
-    let (id, email_in_ascii) = (Uuid::new_v4(), rules::email_in_ascii(&email));
+    let (id, key) = (Uuid::new_v4(), rules::email_key(&email));
     // Fails if the username of a new account is taken.
-    let rows =
-        db.write(sql!("users/upsert_admin"), &[&id, &username, &email, &hash, &email_in_ascii])?;
+    let rows = db.write(sql!("users/upsert_admin"), &[&id, &username, &email, &hash, &key])?;
     let row = one_row(rows)?;
     let username: Option<&str> = row.get("username");
     let outcome =
@@ -74,7 +74,7 @@ fn new_password(owner: &str, refused: &RefusedPasswords) -> Result<String, Strin
         return accept(password.to_string_lossy().into_owned(), refused);
     }
     let password = accept(ask(&format!("New password for {owner}: "))?, refused)?;
-    if io::stdin().is_terminal() && ask("Repeat the password: ")? != password {
+    if io::stdin().is_terminal() && nfc(&ask("Repeat the password: ")?) != password {
         return Err("the two passwords differ, and nothing was changed".into());
     }
     Ok(password)

@@ -85,6 +85,7 @@ impl EmptyDatabase {
                 "another `cloakroom restore` is writing to the database at {server}"
             ));
         }
+        connection.execute(sql!("schema_history/check_text"))?;
         let mut database = EmptyDatabase(connection);
         match database.table()? {
             None => Ok(database),

@@ -24,6 +24,7 @@ use crate::http::params::Params;
 use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
+use crate::model::text::nfc;
 use crate::model::user::User;
 use crate::model::{hex, rules};
 
@@ -80,7 +81,7 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
 fn read_login(body: &mut Params) -> (String, String, Option<String>) {
     body.alias("username", "email");
     (
-        body.required("username", rules::non_empty),
+        body.required("username", rules::login_name),
         body.required("password", rules::non_empty),
         // Forms send a field that was left empty, too.
         body.filter("code", rules::code),
@@ -104,7 +105,7 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     };
     let renewed = match check {
         PasswordCheck::RightButOutdated => {
-            Some(context.app.hasher.hash(&password, context.hash_request())?)
+            Some(context.app.hasher.hash(&nfc(&password), context.hash_request())?)
         }
         _ => None,
     };
