@@ -45,8 +45,8 @@ CREATE TABLE users (
     total_uploads bigint NOT NULL DEFAULT 0,
     total_storage_used bigint NOT NULL DEFAULT 0,
     is_development_admin boolean NOT NULL DEFAULT false,
-    -- By which addresses are compared, so that a@ｅxample.com is A@example.com: in NFC, with case folded and the domain in
-    -- ASCII (IDNA, UTS #46). SQL cannot compute it.
+    -- The address as it is compared, so that a@ｅxample.com is A@example.com: in NFC, with the case folded and the domain
+    -- in ASCII (IDNA, UTS #46). SQL cannot compute it.
     email_key text COLLATE "C",
     -- Whether the account is settled although it is younger than a day: an administrator made it, or its owner has used
     -- a link from a mail. Anybody can register accounts with somebody else's address, so mail for accounts that are not
@@ -862,8 +862,8 @@ WHEN (OLD.is_active AND NOT NEW.is_active
          AND OLD.credentials_version <> NEW.credentials_version)
 EXECUTE FUNCTION end_with_account();
 
--- What lists of accounts search, filter and sort by: a narrow copy of those columns, with texts in lower case and NFC, of
--- the accounts that lists show. A search for what many accounts have must look at all of them, and takes a tenth of the
+-- What lists of accounts search, filter and sort by: a narrow copy of those columns, with folded texts in NFC, of the
+-- accounts that lists show. A search for what many accounts have must look at all of them, and takes a tenth of the
 -- time that it takes in users: rows are half as long, nothing is converted, and an index alone answers, because these
 -- rows seldom change, while each sign-in and upload changes a row of users. And PostgreSQL has statistics for these
 -- columns, which it does not use for expressions in partial indexes, so it knows whether many accounts match.

@@ -1,7 +1,7 @@
--- Queues the mail of a registration. $1: its username, or null; $2: its address; $3: the client's
--- address; $4: the sealed token of the mail; $5: key of the address. is_taken: an account has the username. wait_seconds: for how
--- long the mailbox gets no such mail, or null. In both cases nothing is queued or counted. It fails if too many of
--- these mails wait. It does not look for the address: it is the same work whether or not an account has it.
+-- Queues the mail of a registration. $1: its username, or null; $2: its address; $3: the client's address; $4: the
+-- sealed token of the mail; $5: key of the address. is_taken: an account has the username. wait_seconds: for how long
+-- the mailbox gets no such mail, or null. In both cases nothing is queued or counted. It fails if too many of these
+-- mails wait. It does not look for the address: it is the same work whether or not an account has it.
 WITH admitted AS MATERIALIZED (
     SELECT is_taken, CASE WHEN NOT is_taken THEN registration_wait($5, sign_in_network($3)) END AS wait
     FROM (

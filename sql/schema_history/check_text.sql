@@ -3,13 +3,13 @@
 DO $$
 BEGIN
     IF getdatabaseencoding() <> 'UTF8' THEN
-        RAISE EXCEPTION 'the database has the encoding %, and must have UTF8: make another one (createdb --encoding UTF8 --template template0)',
-            getdatabaseencoding();
+        RAISE EXCEPTION 'the encoding of the database is %, and must be UTF8: make another one, %', getdatabaseencoding(),
+            'with createdb --encoding UTF8 --template template0';
     ELSIF to_regproc('folded') IS NOT NULL THEN
         IF folded(chr(220)) <> chr(252) THEN
             RAISE invalid_parameter_value;
         END IF;
     END IF;
 EXCEPTION WHEN invalid_parameter_value THEN
-    RAISE EXCEPTION 'the machine of the database has no locale C.UTF-8, by which upper and lower case are compared: install it';
+    RAISE EXCEPTION 'the machine of the database lacks the locale C.UTF-8, by which case is folded: install it';
 END $$

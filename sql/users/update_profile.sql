@@ -1,9 +1,10 @@
 -- A user's changes to their own account $1. $2: username; $3: e-mail address; $4: display name; null leaves a column
 -- as it is, and an empty name is none. $5: version of the credentials that were checked, or that the sealed token is
--- for, null if there are none; $6, $7: address and request id of the events; $8: key of the address; $9, $10: session and time of issue of the access token, see is_signed_in, both null if there is none; $11:
--- if another address must be confirmed before it counts, the sealed token of the mail to it, else null. No row means
--- that the account was deleted, its credentials changed, or the session ended, in the meantime: whoever has stolen a
--- session must not move the account to another address after its owner has ended it.
+-- for, null if there are none; $6, $7: address and request id of the events; $8: key of the e-mail address; $9, $10:
+-- session and time of issue of the access token, see is_signed_in, both null if there is none; $11: if another address
+-- must be confirmed before it counts, the sealed token of the mail to it, else null. No row means that the account was
+-- deleted, its credentials changed, or the session ended, in the meantime: whoever has stolen a session must not move
+-- the account to another address after its owner has ended it.
 -- An address that must be confirmed is only a wish, as waits says, which is told at both addresses. wait_seconds: the
 -- account has had so many wishes that it has no other one for so long; then nothing is changed, and the row has no id.
 -- Another e-mail address increments the version of the credentials, so that reset tokens that were sent to the old one
@@ -36,8 +37,8 @@ WITH locked AS (
 ), message AS (
     INSERT INTO outbox (kind, user_id, address, email_key, network, sealed_token)
     SELECT kind, id, message.address, message.key, CASE WHEN token IS NOT NULL THEN sign_in_network($6) END, token
-    FROM before, LATERAL (VALUES ('email_confirmation', $3, $8, $11), ('email_change_requested', email, email_key, NULL))
-                         message (kind, address, key, token)
+    FROM before, LATERAL (VALUES ('email_confirmation', $3, $8, $11),
+                                 ('email_change_requested', email, email_key, NULL)) message (kind, address, key, token)
     WHERE waits AND wait IS NULL
     ORDER BY mailbox(message.key)
 ), event AS (

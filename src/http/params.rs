@@ -23,7 +23,7 @@ pub struct Params {
 const DEFAULT_PAGE_SIZE: i64 = 20;
 
 impl Params {
-    /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
+    /// Makes an empty set of parameters. Errors of a multipart form are noted in such a set.
     pub fn new(location: FieldLocation) -> Params {
         Params { location, values: Map::new(), errors: Vec::new() }
     }
@@ -68,11 +68,6 @@ impl Params {
     /// Returns `value`, or the errors if any were noted. If `value` is `None`, at least one must have been noted.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Error> {
         value.filter(|_| self.errors.is_empty()).ok_or(Error::Invalid(self.errors))
-    }
-
-    /// Adds a text parameter, unless there is one with this name already.
-    pub fn set(&mut self, name: &str, text: String) {
-        self.values.entry(name).or_insert(text.into());
     }
 
     /// Notes that a parameter breaks a rule, unless [`MAX_ERRORS`] were noted.

@@ -5,8 +5,8 @@ use super::rules::{MAX_FILENAME, check_text, check_visible, is_bidi_control};
 use super::text::nfc;
 use crate::error::Problem;
 
-/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed, in NFC. Refuses control
-/// characters, those of [`is_bidi_control`] included, an empty name, `.` and `..`.
+/// A filename of at most 255 characters: the last component of the path that the client sent, trimmed and in NFC.
+/// Refuses control characters, those of [`is_bidi_control`] included, an empty name, `.` and `..`.
 pub fn filename(text: &str) -> Result<String, Problem> {
     check_text(&last_component(check_visible(text)?)?, 0..=MAX_FILENAME).map(str::to_owned)
 }

@@ -17,8 +17,9 @@ MAX_AGE_DAYS = 20
 # Ids can be computed from the numbers of users: pgbench has numbers as variables, but no ids. The hash makes them as
 # random as those that the service makes. All users have the password of the administrator that the service has made.
 USERS = """
-INSERT INTO users (id, username, email, name, password_hash, role, created_at, updated_at)
-SELECT md5('user' || n)::uuid, 'user' || n, 'user' || n || '@example.com', 'User Number ' || n,
+INSERT INTO users (id, username, email, email_key, name, password_hash, role, created_at, updated_at)
+SELECT md5('user' || n)::uuid, 'user' || n, 'user' || n || '@example.com', 'user' || n || '@example.com',
+       'User Number ' || n,
        (SELECT password_hash FROM users WHERE username = 'admin'), CASE n WHEN 1 THEN 'admin' ELSE 'user' END,
        timestamptz '2024-01-01Z' + n * interval '37.123457 s', timestamptz '2024-06-01Z' + n * interval '11.7 s'
 FROM generate_series(1, {users}) n;

@@ -197,8 +197,9 @@ class Service:
 
     def add_users(self, count, name="'Person ' || n"):
         """Makes accounts that cannot sign in, for long lists."""
-        self.sql("INSERT INTO users (id, username, email, name, password_hash, created_at) SELECT gen_random_uuid(), "
-                 f"'crowd_' || n, 'crowd' || n || '@example.com', {name}, '-', now() - make_interval(mins => n) "
+        self.sql("INSERT INTO users (id, username, email, email_key, name, password_hash, created_at) "
+                 "SELECT gen_random_uuid(), 'crowd_' || n, 'crowd' || n || '@example.com', "
+                 f"'crowd' || n || '@example.com', {name}, '-', now() - make_interval(mins => n) "
                  f"FROM generate_series(1, {count}) n")
 
     def add_second_factor(self, account):

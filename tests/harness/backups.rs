@@ -131,8 +131,9 @@ pub fn listed(backup: &Path) -> Vec<(String, String)> {
 /// Inserts that many users with a file each, and stores the contents.
 pub fn fill(api: &Server, count: usize) {
     api.database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-' FROM generate_series(1, {count}) i;
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com', '-'
+             FROM generate_series(1, {count}) i;
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
              SELECT gen_random_uuid(), id, 'f', 'f', 'text/plain', length(username), '',
                     encode(sha256(convert_to(username, 'UTF8')), 'hex')

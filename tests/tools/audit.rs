@@ -144,7 +144,7 @@ fn the_event_of_a_reset_is_printed_however_long_its_request_waited_for_the_servi
     let (service, _) = Installation::after(|api| api.register("ann").expect(201));
     let database = &service.database;
     database.run(
-        "INSERT INTO password_reset_requests (email, requested_at)
+        "INSERT INTO password_reset_requests (email_key, requested_at)
          VALUES ('ann@example.com', now() - interval '3 hours')",
     );
     let mut follower = Follower::start(&database.url);

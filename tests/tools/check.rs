@@ -331,8 +331,8 @@ fn the_records_are_added_up_in_one_pass_however_many_accounts_there_are() {
     let database = Database::create_migrated();
     // Nearly all files are of one user, so statistics advise against a look-up by user in an index.
     database.run(
-        "INSERT INTO users (id, email, password_hash, total_uploads)
-         SELECT gen_random_uuid(), n || '@example.com', '', 0 FROM generate_series(1, 1000) n;
+        "INSERT INTO users (id, email, email_key, password_hash, total_uploads)
+         SELECT gen_random_uuid(), n || '@example.com', n || '@example.com', '', 0 FROM generate_series(1, 1000) n;
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
          SELECT gen_random_uuid(), (SELECT id FROM users LIMIT 1), '', '', '', 1, '', '' FROM generate_series(1, 20000);
          ANALYZE users, files",

@@ -95,7 +95,7 @@ fn messages_that_waited_are_not_sent_again_and_those_that_failed_stay_as_records
     api.database.run(&format!(
         "INSERT INTO outbox (kind, user_id, due_at) VALUES ('password_changed', '{0}', 'infinity');
          INSERT INTO outbox (kind, user_id, failed_at, error) VALUES ('password_changed', '{0}', now(), 'refused');
-         INSERT INTO password_reset_requests (email) SELECT 'x@example.com' FROM generate_series(1, 3)",
+         INSERT INTO password_reset_requests (email_key) SELECT 'x@example.com' FROM generate_series(1, 3)",
         ann.id()
     ));
     let (backup, _) = backups.make(&api);

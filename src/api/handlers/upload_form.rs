@@ -10,9 +10,9 @@ use crate::model::content_type::{SIGNATURE_BYTES, stored_type};
 use crate::model::{filename, problems, rules};
 use crate::storage::Draft;
 
-/// Bytes that are read of a description: the longest one in UTF-8 and one character more, so that the rule still
-/// recognises one that is too long.
-const MAX_DESCRIPTION_BYTES: usize = 4 * (rules::MAX_DESCRIPTION + 1);
+/// Bytes that are read of a description: the longest one and one character more, so that the rule still recognises one
+/// that is too long. A character in NFC may come as three of four bytes each.
+const MAX_DESCRIPTION_BYTES: usize = 12 * (rules::MAX_DESCRIPTION + 1);
 
 /// Bytes that are read of a hash: the longest one, and one more.
 const MAX_SHA256_BYTES: usize = "sha256:".len() + 64 + 1;
@@ -69,7 +69,7 @@ fn receive_parts(
     began: &mut Option<u64>,
 ) -> Result<UploadedFile, Error> {
     let mut form = Params::new(FieldLocation::Body);
-    let (mut count, mut is_described, mut sha256) = (0, false, None);
+    let (mut count, mut description, mut sha256) = (0, None, None);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
             "file" => {
@@ -90,12 +90,11 @@ fn receive_parts(
                     Err(problem) => form.add_error("file", problem),
                 }
             }
-            "description" if !is_described => {
-                is_described = true;
-                match parts.text(MAX_DESCRIPTION_BYTES)? {
-                    Some(text) => form.set("description", text),
-                    None => form.add_error("description", problems::NOT_UTF8),
-                }
+            "description" if description.is_none() => {
+                let text = parts.text(MAX_DESCRIPTION_BYTES)?.ok_or(problems::NOT_UTF8);
+                let accepted = text.and_then(|text| rules::description(&text));
+                let note = |problem| form.add_error("description", problem);
+                description = Some(accepted.map_err(note).unwrap_or_default());
             }
             "sha256" => match parts.text(MAX_SHA256_BYTES)?.as_deref().map(rules::sha256) {
                 Some(Ok(hash)) if sha256.as_ref().is_some_and(|first| *first != hash) => {
@@ -110,7 +109,6 @@ fn receive_parts(
     if count == 0 {
         form.add_error("file", problems::MISSING);
     }
-    let description = form.optional("description", rules::description);
     let description = description.filter(|text| !text.is_empty());
     if let (Some(file), Some(sha256)) = (&file, sha256)
         && file.draft.hash() != sha256

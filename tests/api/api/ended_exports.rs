@@ -13,8 +13,9 @@ const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// More accounts and events than the buffers between the server and a client hold that reads only a head: 10 MB of
 /// each.
 const UNREAD: &str = "
-    INSERT INTO users (id, email, name, password_hash, created_at)
-    SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 4000), '-', '2026-01-01'
+    INSERT INTO users (id, email, email_key, name, password_hash, created_at)
+    SELECT gen_random_uuid(), 'u' || i || '@example.com', 'u' || i || '@example.com',
+    repeat('x', 4000), '-', '2026-01-01'
     FROM generate_series(1, 2500) i;
     INSERT INTO audit_events (at, action, address, details)
     SELECT now() - make_interval(secs => i), 'users.export', '192.0.2.1', jsonb_build_object('x', repeat('x', 4000))

@@ -16,9 +16,9 @@ const HEADER: &str = "id,username,email,name,role,is_active,created_at,updated_a
 /// Inserts the accounts `u1@example.com` and so on, three a second, with names of `name_length` characters.
 fn insert_users(api: &Server, accounts: u32, name_length: u32) {
     api.database.run(&format!(
-        "INSERT INTO users (id, username, email, name, password_hash, created_at)
-         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', repeat('x', {name_length}), '-',
-                now() - make_interval(secs => i / 3)
+        "INSERT INTO users (id, username, email, email_key, name, password_hash, created_at)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com',
+                repeat('x', {name_length}), '-', now() - make_interval(secs => i / 3)
          FROM generate_series(1, {accounts}) i"
     ));
 }
@@ -38,8 +38,8 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
     for (email, name, _) in names {
         let (email, is_active) = (format!("{email}@example.com"), email != "i");
         // Some of the names only older releases have stored.
-        let sql = "INSERT INTO users (id, email, name, is_active, password_hash)
-                   VALUES (gen_random_uuid(), $1, $2, $3, '-')";
+        let sql = "INSERT INTO users (id, email, email_key, name, is_active, password_hash)
+                   VALUES (gen_random_uuid(), $1, lower($1), $2, $3, '-')";
         api.database.client().execute(sql, &[&email, &name, &is_active]).expect("a user");
     }
     let today = || api.database.value::<String>("SELECT (now() AT TIME ZONE 'UTC')::date::text");
@@ -161,7 +161,8 @@ fn all_exports_share_one_access_check() {
         let api = Server::start(settings);
         // A row instead of a registration, which would need the key, too, where the key's scope is everything.
         api.database.run(
-            "INSERT INTO users (id, email, password_hash) VALUES (gen_random_uuid(), 'ann@example.com', '-')",
+            "INSERT INTO users (id, email, email_key, password_hash)
+             VALUES (gen_random_uuid(), 'ann@example.com', 'ann@example.com', '-')",
         );
         let id = api.database.value::<String>("SELECT id::text FROM users");
         let token =
@@ -259,9 +260,11 @@ fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added()
     let answer = thread::scope(|scope| {
         let export = scope.spawn(|| api.export_full(Anonymous));
         for i in 0..50 {
-            let user = format!("gen_random_uuid(), 'new{i}@example.com', '-'");
-            api.database
-                .run(&format!("INSERT INTO users (id, email, password_hash) VALUES ({user})"));
+            let email = format!("new{i}@example.com");
+            api.database.run(&format!(
+                "INSERT INTO users (id, email, email_key, password_hash)
+                 VALUES (gen_random_uuid(), '{email}', '{email}', '-')"
+            ));
         }
         export.join().expect("no panic").expect(200)
     });
@@ -319,8 +322,8 @@ fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
         "INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
          SELECT action, actor_id, subject_type, subject_id, '2001:db8:1111:2222:3333:4444:5555:6666', request_id, details
          FROM audit_events, generate_series(1, 2000) WHERE action = 'user.update';
-         INSERT INTO users (id, email, name, password_hash)
-         SELECT gen_random_uuid(), '{}' || i, '{name}', '-' FROM generate_series(1, 2000) i",
+         INSERT INTO users (id, email, email_key, name, password_hash)
+         SELECT gen_random_uuid(), '{0}' || i, '{0}' || i, '{name}', '-' FROM generate_series(1, 2000) i",
         email("")
     ));
     for path in ["/users/export-full", "/users/export?email=@", "/admin/audit/export"] {

@@ -39,8 +39,9 @@ fn begin_export(api: &Server, sender: impl Credentials, from: &str) -> RawConnec
 /// of 12 MB.
 fn insert_long_users(api: &Server) {
     api.database.run(
-        "INSERT INTO users (id, email, name, password_hash)
-         SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 3000), '-' FROM generate_series(1, 8000) i",
+        "INSERT INTO users (id, email, email_key, name, password_hash)
+         SELECT gen_random_uuid(), 'u' || i || '@example.com', 'u' || i || '@example.com', repeat('x', 3000), '-'
+         FROM generate_series(1, 8000) i",
     );
 }
 
@@ -255,8 +256,8 @@ fn hashes_waiting(api: &Server) -> f64 {
 fn forty_accounts_that_change_their_passwords_keep_nobody_from_signing_in() {
     let (api, [_]) = Server::with_users(&[SLOW_HASH], ["root"]);
     api.database.run(
-        "INSERT INTO users (id, username, email, password_hash)
-         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', password_hash
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com', password_hash
          FROM users, generate_series(1, 40) i",
     );
     let sql = "SELECT array_agg(id::text) FROM users WHERE username <> 'root'";

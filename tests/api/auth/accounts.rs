@@ -96,7 +96,7 @@ fn an_address_is_one_in_each_spelling_of_its_domain_and_shown_as_given() {
         // With the account its address is free again, in all spellings.
         api.delete_me(&bob, PASSWORD).expect(204);
         api.login(given, PASSWORD).expect(401);
-        assert_eq!(api.database.count("users WHERE is_deleted AND email_ascii IS NOT NULL"), 0);
+        assert_eq!(api.database.count("users WHERE is_deleted AND email_key IS NOT NULL"), 0);
     }
     // A domain that has no ASCII form is no domain.
     let bad = json!({"email": "dan@\u{628}a\u{660}1.example", "password": PASSWORD});

@@ -18,8 +18,9 @@ fn registration(username: &str, email: &str) -> Value {
 /// Lets `n` mails of registrations wait, besides those that do.
 fn fill(database: &Database, n: i64) {
     database.run(&format!(
-        "INSERT INTO outbox (kind, address, sealed_token)
-         SELECT 'email_confirmation', 'junk' || n || '@example.com', '-' FROM generate_series(1, {n}) n"
+        "INSERT INTO outbox (kind, address, email_key, sealed_token)
+         SELECT 'email_confirmation', 'junk' || n || '@example.com', 'junk' || n || '@example.com', '-'
+         FROM generate_series(1, {n}) n"
     ));
 }
 

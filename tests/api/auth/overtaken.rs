@@ -66,7 +66,9 @@ const NEW_PASSWORD_SET: &str =
 const NEW_VERSION: &str =
     "UPDATE users SET credentials_version = credentials_version + 1 WHERE id = '{id}'";
 const PROMOTION: &str = "UPDATE users SET role = 'admin' WHERE id = '{id}'";
-const NEW_EMAIL: &str = "UPDATE users SET email = '{name}@new.example' WHERE id = '{id}'";
+const NEW_EMAIL: &str =
+    "UPDATE users SET email = '{name}@new.example', email_key = '{name}@new.example'
+                         WHERE id = '{id}'";
 const NEW_FACTOR: &str =
     "UPDATE users SET second_factor_sealed = '', second_factor_at = now() WHERE id = '{id}'";
 const DELETED: &str = "UPDATE users SET is_deleted = true WHERE id = '{id}'";

@@ -133,7 +133,7 @@ fn unknown_and_unusable_addresses_get_the_same_answer_and_no_token() {
 fn a_request_stores_nothing_that_could_be_used_as_a_token() {
     let database = Database::create_migrated();
     for (table, expected) in [
-        ("password_reset_requests", "id,email,requested_at,address,request_id,email_ascii"),
+        ("password_reset_requests", "id,email_key,requested_at,address,request_id"),
         // The token of a link that confirms an address is sealed, and serves with a password only.
         (
             "outbox",
@@ -165,7 +165,7 @@ fn the_record_of_a_use_expires_with_the_token_also_if_its_lifetime_is_another_by
     // A request that another process stored is processed too.
     api.database.run(
         "DELETE FROM password_reset_messages;
-         INSERT INTO password_reset_requests (email) VALUES ('ann@example.com')",
+         INSERT INTO password_reset_requests (email_key) VALUES ('ann@example.com')",
     );
     wait_until(|| api.log().matches("password reset token").count() == 2);
     let line = api.logged("password reset token");
@@ -217,7 +217,7 @@ fn an_account_gets_a_message_in_two_minutes_and_after_ten_in_a_day_one_an_hour()
 fn requests_are_taken_a_hundred_at_a_time_also_if_the_planner_expects_only_one() {
     let database = Database::create_migrated();
     let mut client = database.client();
-    let insert = "INSERT INTO password_reset_requests (email, requested_at)
+    let insert = "INSERT INTO password_reset_requests (email_key, requested_at)
                   SELECT 'nobody@example.com', '2026-01-01' FROM generate_series";
     client.batch_execute(&format!("{insert} (1, 1); ANALYZE password_reset_requests")).unwrap();
     let sql = std::fs::read_to_string("sql/resets/queue_messages.sql").unwrap();

@@ -194,7 +194,7 @@ fn a_part_of_the_background_work_that_fails_keeps_no_other_from_running() {
         insert_deleted_user_with_a_file(&database);
         EXPIRING.iter().for_each(|table| insert_expired(&database, table, &ann, 1));
         database.run(&format!(
-            "INSERT INTO password_reset_requests (email) VALUES ('nobody@example.com');
+            "INSERT INTO password_reset_requests (email_key) VALUES ('nobody@example.com');
              INSERT INTO outbox (kind, user_id, failed_at)
              VALUES ('password_changed', '{ann}', now() - interval '31 days')"
         ));

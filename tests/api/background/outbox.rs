@@ -265,8 +265,8 @@ fn of_two_processes_on_one_database_only_one_sends_each_message() {
     // Both processes wait for this lock, so they begin at the same moment.
     let lock = database.begin(
         "LOCK TABLE outbox;
-         INSERT INTO users (id, email, password_hash)
-         SELECT gen_random_uuid(), n || '@example.com', '' FROM generate_series(1, 200) n;
+         INSERT INTO users (id, email, email_key, password_hash)
+         SELECT gen_random_uuid(), n || '@example.com', n || '@example.com', '' FROM generate_series(1, 200) n;
          INSERT INTO outbox (kind, user_id) SELECT 'password_changed', id FROM users",
     );
     let taking = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'

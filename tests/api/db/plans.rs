@@ -240,8 +240,9 @@ fn no_statement_is_planned_anew_for_each_request() {
     let root = api.sign_up_admin("root");
     // Plans depend on the size of the tables.
     api.database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-' FROM generate_series(1, 2000) i;
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com', '-'
+             FROM generate_series(1, 2000) i;
          INSERT INTO sessions (id, user_id, refresh_id, expires_at)
              SELECT gen_random_uuid(), id, gen_random_uuid(), now() + interval '1 day' FROM users;
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
@@ -312,8 +313,8 @@ fn each_order_of_accounts_has_an_index() {
     let database = Database::create_migrated();
     // A third has no name.
     database.run(
-        "INSERT INTO users (id, username, email, name, password_hash, created_at)
-             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com',
+        "INSERT INTO users (id, username, email, email_key, name, password_hash, created_at)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com',
                     CASE WHEN i % 3 > 0 THEN 'User ' || i * 7919 % 100000 END, '-', now() - make_interval(mins => i)
              FROM generate_series(1, 100000) i;
          ANALYZE users",
@@ -363,8 +364,9 @@ fn scans_of_users(plan: &[String]) -> usize {
 fn a_search_reads_all_accounts_if_many_match_and_only_those_of_the_index_if_few_do() {
     let database = Database::create_migrated();
     database.run(
-        "INSERT INTO users (id, username, email, password_hash)
-             SELECT gen_random_uuid(), 'u' || i, 'user' || i || '@example.com', '-' FROM generate_series(1, 50000) i;
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+             SELECT gen_random_uuid(), 'u' || i, 'user' || i || '@example.com', 'user' || i || '@example.com', '-'
+             FROM generate_series(1, 50000) i;
          ANALYZE users",
     );
     database.run("VACUUM ANALYZE listed_users");
@@ -435,8 +437,9 @@ fn plan_of(client: &mut postgres::Client, values: &str) -> Vec<String> {
 fn insert_files_of_two(database: &Database, files: u32, share: u32) {
     let (ann, bob) = (UNKNOWN_ID, "11111111-1111-4111-8111-111111111111");
     database.run(&format!(
-        "INSERT INTO users (id, username, email, password_hash)
-             VALUES ('{ann}', 'ann', 'ann@example.com', '-'), ('{bob}', 'bob', 'bob@example.com', '-');
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+             VALUES ('{ann}', 'ann', 'ann@example.com', 'ann@example.com', '-'),
+                    ('{bob}', 'bob', 'bob@example.com', 'bob@example.com', '-');
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
                             upload_date)
              SELECT gen_random_uuid(), CASE WHEN i % {share} = 0 THEN '{ann}'::uuid ELSE '{bob}' END,
@@ -507,9 +510,9 @@ fn no_parallel_workers_take_part_in_a_search() {
 fn what_young_accounts_have_stored_is_read_from_theirs_alone() {
     let database = Database::create_migrated();
     database.run(
-        "INSERT INTO users (id, username, email, password_hash, created_at, is_self_registered)
-             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-', now() - make_interval(hours => i),
-                    true
+        "INSERT INTO users (id, username, email, email_key, password_hash, created_at, is_self_registered)
+             SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com',
+                    '-', now() - make_interval(hours => i), true
              FROM generate_series(1, 20000) i;
          ANALYZE users",
     );

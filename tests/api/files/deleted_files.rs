@@ -245,8 +245,9 @@ fn deleted_files_make_room_for_each_other_junk_first() {
 fn many_users_who_have_about_as_much_make_room_in_few_turns() {
     let (api, [root]) = Server::with_users(&[("CLOAKROOM_DELETED_QUOTA", "1000000")], ["root"]);
     api.database.run(
-        "INSERT INTO users (id, username, email, password_hash)
-             SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', '-' FROM generate_series(1, 100) n;
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+             SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', 'u' || n || '@example.com', '-'
+             FROM generate_series(1, 100) n;
          INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash,
                                     upload_date, updated_at, is_public, version, was_young)
              SELECT gen_random_uuid(), id, 'f', 'f', 'text/plain', 1000, 'h', now(), now(), false, 1, false

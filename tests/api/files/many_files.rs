@@ -37,8 +37,8 @@ fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however
         for (order, by) in [
             ("sort_by=upload_date&sort_order=asc", "upload_date, id"),
             ("sort_by=upload_date&sort_order=desc", "upload_date DESC, id"),
-            ("sort_by=filename&sort_order=asc", "lower(filename), id"),
-            ("sort_by=filename&sort_order=desc", "lower(filename) DESC, id"),
+            ("sort_by=filename&sort_order=asc", "folded(filename), id"),
+            ("sort_by=filename&sort_order=desc", "folded(filename) DESC, id"),
             ("sort_by=file_size&sort_order=asc", "file_size, id"),
             ("sort_by=file_size&sort_order=desc", "file_size DESC, id"),
         ] {

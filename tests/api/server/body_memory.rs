@@ -179,8 +179,8 @@ fn a_change_that_has_no_room_for_its_answer_is_not_made() {
 fn an_answer_that_is_larger_than_the_budget_passes_alone() {
     let (api, [root]) = Server::with_users(&[BUDGET], ["root"]);
     api.database.run(
-        "INSERT INTO users (id, username, email, name, password_hash, permissions)
-         SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', 'u', 'x', ARRAY(
+        "INSERT INTO users (id, username, email, email_key, name, password_hash, permissions)
+         SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', 'u' || n || '@example.com', 'u', 'x', ARRAY(
              SELECT repeat('𝄞', 64) FROM generate_series(1, 100))
          FROM generate_series(1, 120) n",
     );

@@ -25,8 +25,8 @@ fn own_memory(api: &Server) -> u64 {
 fn user_with_files(api: &Server, n: u32, files: usize) -> Tokens {
     let id = uuid(n);
     api.database.run(&format!(
-        "INSERT INTO users (id, username, email, name, password_hash) \
-         VALUES ('{id}', 'user{n}', 'user{n}@example.com', 'x', 'x')"
+        "INSERT INTO users (id, username, email, email_key, name, password_hash) \
+         VALUES ('{id}', 'user{n}', 'user{n}@example.com', 'user{n}@example.com', 'x', 'x')"
     ));
     api.database.insert_files(&id, &vec![1; files]);
     api.database.run(&format!("UPDATE files SET description = {LONG} WHERE user_id = '{id}'"));

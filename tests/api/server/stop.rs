@@ -63,8 +63,9 @@ fn clients_that_send_or_read_slowly_hold_up_a_stop_for_five_seconds() {
     let file = api.new_file(&ann, "large.txt", &content);
     // Batches of which each is read within a second or two: the export is computed now and then.
     api.database.run(
-        "INSERT INTO users (id, email, name, password_hash)
-         SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 100), '-' FROM generate_series(1, 60000) i",
+        "INSERT INTO users (id, email, email_key, name, password_hash)
+         SELECT gen_random_uuid(), 'u' || i || '@example.com', 'u' || i || '@example.com', repeat('x', 100), '-'
+         FROM generate_series(1, 60000) i",
     );
     let export = api.begin_slow_request(&root, "/users/export-full");
     let form = file_form("a.txt", "text/plain", &[b'x'; 200_000]).bytes();
@@ -148,8 +149,9 @@ fn what_waits_for_its_turn_is_refused_at_once_and_what_has_its_turn_is_finished(
     let (api, [ann, root]) = Server::with_users(&[LONG_STOP, PATIENT], ["ann", "root"]);
     // More than the buffers between the server and its client hold.
     api.database.run(
-        "INSERT INTO users (id, email, name, password_hash)
-         SELECT gen_random_uuid(), 'u' || i || '@example.com', repeat('x', 3000), '-' FROM generate_series(1, 8000) i",
+        "INSERT INTO users (id, email, email_key, name, password_hash)
+         SELECT gen_random_uuid(), 'u' || i || '@example.com', 'u' || i || '@example.com', repeat('x', 3000), '-'
+         FROM generate_series(1, 8000) i",
     );
     let export = |_| begin(&api, "/api/v1/users/export-full", &root);
     let mut exports: Vec<_> = (0..2).map(export).collect();

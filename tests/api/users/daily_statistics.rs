@@ -21,8 +21,8 @@ fn add_history(database: &Database, owner: &str) {
     database.run(&format!(
         "SET timezone = 'Pacific/Auckland';
          CREATE TEMP VIEW today AS SELECT date_trunc('day', now(), 'UTC') AS began;
-         INSERT INTO users (id, username, email, password_hash, created_at)
-         SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', '-', began - moment
+         INSERT INTO users (id, username, email, email_key, password_hash, created_at)
+         SELECT gen_random_uuid(), 'u' || n, 'u' || n || '@example.com', 'u' || n || '@example.com', '-', began - moment
          FROM today, (VALUES (1, interval '0'), (2, '1 second'), (3, '1 day'), (4, '400 days')) v (n, moment);
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
                             upload_date)

@@ -21,8 +21,8 @@ fn the_last_active_admin_stays() {
     });
     api.create_user(&root, inactive).expect(201);
     api.database.run(
-        "INSERT INTO users (id, email, role, is_development_admin)
-         VALUES (gen_random_uuid(), 'dev@example.com', 'admin', true)",
+        "INSERT INTO users (id, email, email_key, role, is_development_admin)
+         VALUES (gen_random_uuid(), 'dev@example.com', 'dev@example.com', 'admin', true)",
     );
     api.delete_user(&root, root.id()).refused(409, REFUSAL);
     let harmless = json!({"role": "admin", "is_active": true, "name": "Root"});

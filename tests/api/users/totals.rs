@@ -73,8 +73,11 @@ fn totals_are_the_real_counts_after_every_kind_of_change() {
     exact("a deletion of a user with a file");
     wait_until(|| api.database.count("files") == 0);
     exact("the removal of the file");
-    api.database.run("INSERT INTO users (id, username, email, password_hash, is_deleted) VALUES
-        (gen_random_uuid(), 'x', 'x@example.com', '-', false), (gen_random_uuid(), NULL, NULL, NULL, true)");
+    api.database.run(
+        "INSERT INTO users (id, username, email, email_key, password_hash, is_deleted) VALUES
+        (gen_random_uuid(), 'x', 'x@example.com', 'x@example.com', '-', false),
+        (gen_random_uuid(), NULL, NULL, NULL, NULL, true)",
+    );
     exact("SQL");
     api.database.run("DELETE FROM users WHERE username = 'x'");
     exact("the deletion of a row");
@@ -139,7 +142,8 @@ fn nobody_waits_for_a_transaction_that_adds_accounts_and_files_and_its_changes_c
     let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let id = "11111111-1111-4111-8111-111111111111";
     let open = api.database.begin(&format!(
-        "INSERT INTO users (id, username, email, password_hash) VALUES ('{id}', 'late', 'late@example.com', '-');
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+         VALUES ('{id}', 'late', 'late@example.com', 'late@example.com', '-');
          UPDATE users SET is_active = false WHERE id = '{id}'"
     ));
     // A statement that waited for it would end with its lock timeout.

@@ -13,9 +13,9 @@ fn people(api: &Server) -> Tokens {
         (3, "cleo", "cleo@two.example.com", "Adam\\2", "admin", true),
     ] {
         api.database.run(&format!(
-            "INSERT INTO users (id, username, email, name, role, is_active, password_hash, created_at)
-             VALUES ('0000000{day}-0000-4000-8000-000000000000', '{username}', '{email}', '{name}', '{role}',
-                     {is_active}, '-', '2026-01-0{day}T00:00:00Z')"
+            "INSERT INTO users (id, username, email, email_key, name, role, is_active, password_hash, created_at)
+             VALUES ('0000000{day}-0000-4000-8000-000000000000', '{username}', '{email}', lower('{email}'), '{name}',
+                     '{role}', {is_active}, '-', '2026-01-0{day}T00:00:00Z')"
         ));
     }
     root
@@ -154,8 +154,9 @@ fn every_list_takes_both_forms_of_paging_and_answers_in_its_own_envelope() {
     let (api, [root]) = Server::with_users(&[], ["root"]);
     api.database.insert_files(root.id(), &[1; 45]);
     api.database.run(
-        "INSERT INTO users (id, username, email, password_hash)
-         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', '-' FROM generate_series(1, 44) i",
+        "INSERT INTO users (id, username, email, email_key, password_hash)
+         SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com', '-'
+         FROM generate_series(1, 44) i",
     );
     let max = i64::MAX;
     for (query, count, page, size, offset) in [
