@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::connection::SqlParams;
 use super::{Database, one_row, sql};
 use crate::error::{Error, Unique};
-use crate::model::rules::email_key;
+use crate::model::text::email_key;
 
 /// Queues the mail of a registration, whether or not an account has its address. Fails with [`Error::Taken`] if an
 /// account has the username, with [`Error::RateLimited`] if the mailbox may get no such mail now, or the client's

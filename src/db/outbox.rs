@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::connection::SqlParams;
 use super::{Database, from_row, one_row, sql};
 use crate::error::Error;
-use crate::model::rules::email_key;
+use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
 
 /// A message that this process may send now, with the data of its account at this moment.

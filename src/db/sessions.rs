@@ -15,7 +15,7 @@ use super::connection::SqlParams;
 use super::second_factors::AcceptedCode;
 use super::{Database, from_row, one_row, sql, users};
 use crate::error::{Error, TokenProblem};
-use crate::model::rules::email_key;
+use crate::model::text::email_key;
 use crate::model::user::{Session, SignIn, User};
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.

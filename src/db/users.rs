@@ -13,7 +13,8 @@ use super::second_factors::{self, StoredSecondFactor};
 use super::{Database, from_row, like_pattern, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
-use crate::model::rules::{self, email_key};
+use crate::model::rules;
+use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, SignIn, Stats, User};
 

@@ -10,6 +10,7 @@ use crate::model::audit::AuditPosition;
 use crate::model::change::ChangeCursor;
 use crate::model::filename::{filename, uploaded_filename};
 use crate::model::rules;
+use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
 
 const NAMES: [&str; 5] = ["a", "n", "page", "size", "é"];
@@ -47,8 +48,8 @@ fn check_rules(text: &str) {
     if let Ok(name) = uploaded_filename(text) {
         assert_eq!(filename(&name).as_deref(), Ok(&*name), "{text:?}");
     }
-    let key = rules::email_key(text);
-    assert_eq!(rules::email_key(&key), key, "{text:?}");
+    let key = email_key(text);
+    assert_eq!(email_key(&key), key, "{text:?}");
     if let Some(time) = Timestamp::parse(text) {
         assert_eq!(Timestamp::parse(&time.text()).map(Timestamp::text), Some(time.text()));
     }

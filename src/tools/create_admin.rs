@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::db::{one_row, second_factors, sql};
 use crate::error::Problem;
 use crate::model::rules;
-use crate::model::text::nfc;
+use crate::model::text::{email_key, nfc};
 use crate::serve::installation::open_database;
 use crate::storage::Storage;
 
@@ -35,7 +35,7 @@ pub fn create_admin(
     let db = open_database(config, &Storage::at(config)?)?;
     let salt = random_bytes()?;
     let hash = password::hash(&password, salt, config.scrypt)?;
-    let (id, key) = (Uuid::new_v4(), rules::email_key(&email));
+    let (id, key) = (Uuid::new_v4(), email_key(&email));
     // Fails if the username of a new account is taken.
     let rows = db.write(sql!("users/upsert_admin"), &[&id, &username, &email, &hash, &key])?;
     let row = one_row(rows)?;

@@ -46,6 +46,7 @@ mod auth {
     mod held_requests;
     mod key_rotation;
     mod overtaken;
+    mod password_forms;
     mod personal_tokens;
     mod races;
     mod refused_passwords;
@@ -73,6 +74,7 @@ mod db {
     mod migrations;
     mod outage;
     mod plans;
+    mod text;
     mod user_permits;
 }
 

@@ -29,6 +29,11 @@ impl Database {
         Database::copy_of("template1")
     }
 
+    /// Creates an empty one there with these options of `CREATE DATABASE`.
+    pub fn create_with(options: &str) -> Arc<Database> {
+        Database::copy_of(&format!("template0 {options}"))
+    }
+
     /// Creates one there that has the service's schema, and no installation id yet. It is a copy of a database that is
     /// migrated once a process, which is faster than another migration.
     pub fn create_migrated() -> Arc<Database> {

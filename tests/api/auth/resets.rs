@@ -137,7 +137,7 @@ fn a_request_stores_nothing_that_could_be_used_as_a_token() {
         // The token of a link that confirms an address is sealed, and serves with a password only.
         (
             "outbox",
-            "id,kind,user_id,address,created_at,attempts,due_at,waits_for_server,failed_at,error,network,\
+            "id,kind,user_id,address,email_key,created_at,attempts,due_at,waits_for_server,failed_at,error,network,\
              sealed_token,priority",
         ),
         ("password_reset_messages", "user_id,sent_at"),
