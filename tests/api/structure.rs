@@ -48,6 +48,19 @@ fn every_query_fits_the_schema_and_is_used() {
     }
 }
 
+/// Databases differ in what these make of a text.
+#[test]
+fn no_query_asks_the_locale_of_the_database() {
+    for (path, sql) in files("sql", "sql") {
+        for word in ["lower(", "upper(", "initcap(", "ILIKE", "~*"] {
+            let is_asked =
+                |line: &&str| line.contains(word) && !line.contains("COLLATE by_character");
+            let line = sql.lines().filter(|line| !line.trim().starts_with("--")).find(is_asked);
+            assert_eq!(line, None, "{}", path.display());
+        }
+    }
+}
+
 /// The layers of `src/README.md`, from top to bottom. A module names only itself and modules of layers below its own.
 const LAYERS: &[&[&str]] = &[
     &["main"],

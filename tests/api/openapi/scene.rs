@@ -8,7 +8,8 @@ use crate::harness::*;
 /// The content of the file, which is that of the examples.
 const CONTENT: &str = "Keys are at the front desk.\n";
 /// So that each example finds its names free.
-const FREE_NAMES: &str = "UPDATE users SET username = NULL, email = id || '@example.org'
+const FREE_NAMES: &str = "UPDATE users SET username = NULL, email = id || '@example.org',
+                                           email_key = id || '@example.org'
                           WHERE NOT is_deleted AND NOT is_development_admin";
 
 /// A service with all that the document describes: a process that asks for no confirmation of addresses, so that who
