@@ -256,6 +256,8 @@ pub enum Error {
     },
     /// The file's first bytes show another type than the declared one.
     TypeContradicted { declared: String, recognised: &'static str },
+    /// The body cannot be read, and names a content coding. None is decoded.
+    EncodingNotSupported,
     /// The file would exceed a quota, or the disk is full.
     StorageFull,
     /// There is no such file.

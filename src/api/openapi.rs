@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::config::{ApiKeyScope, Config, Environment, ErrorFormat, Registration, Smtp};
+use crate::config::{
+    ApiKeyScope, Config, Environment, ErrorFormat, LogoutStatus, Registration, Smtp,
+};
 
 const DOCUMENT: &str = include_str!("openapi.json");
 /// Where schemas are, in references to them.
@@ -22,6 +24,11 @@ pub fn document(config: &Config) -> String {
     let file = &mut upload["multipart/form-data"]["encoding"]["file"];
     file["contentType"] = types.join(", ").into();
     drop_paths(&mut document, config);
+    let sign_out = &mut document["paths"]["/api/v1/auth/logout"]["post"]["responses"];
+    if let Some(responses) = sign_out.as_object_mut() {
+        let other = if config.logout_status == LogoutStatus::Ok { "204" } else { "200" };
+        responses.shift_remove(other);
+    }
     set_security(&mut document, config);
     if config.error_format == ErrorFormat::Envelope {
         use_envelope(&mut document);

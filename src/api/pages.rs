@@ -270,7 +270,7 @@ fn prefers_gzip(request: &Request) -> bool {
 /// The weight of an item of `Accept-Encoding`, such as `gzip;q=0.5`, if it is about this coding. One that cannot be
 /// read counts as a refusal.
 fn weight_of(item: &str, coding: &str) -> Option<f32> {
-    let mut words = item.split(';').map(str::trim);
+    let mut words = item.split(';').map(|word| word.trim_matches([' ', '\t']));
     if !words.next()?.eq_ignore_ascii_case(coding) {
         return None;
     }

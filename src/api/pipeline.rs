@@ -55,6 +55,7 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
     };
     let outcome = catch_panic(|| respond(&mut context)).and_then(check_headers);
     let outcome = outcome.and_then(|response| keep_room(&context, response));
+    let outcome = outcome.map_err(|error| context.request.why_unreadable(error));
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &mut response);
@@ -82,10 +83,8 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     let (config, request) = (&context.app.config, &context.request);
     let (method, path) = (request.method(), request.path());
     let mut endpoint = match router::find(config, request.is_local(), method, path) {
-        Err(Error::MethodNotAllowed(methods)) => {
-            return cors::preflight(context, &methods).ok_or(Error::MethodNotAllowed(methods));
-        }
-        found => found?,
+        Ok(endpoint) => endpoint,
+        Err(error) => return cors::preflight(context, &error).ok_or(error),
     };
     context.endpoint = Some(endpoint.name);
     context.needs_admin = matches!(endpoint.handler, Handler::Admin(_) | Handler::SignedInAdmin(_));

@@ -96,6 +96,7 @@ fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
             .limit(Auth("register")).part_of(Registration),
         ("POST", ["auth", "login"]) => at("/auth/login", Anyone(auth::login)).limit(LOGIN),
         ("POST", ["auth", "refresh"]) => at("/auth/refresh", Refresh(auth::refresh)).limit(REFRESH),
+        ("POST", ["auth", "refresh-token"]) => at("/auth/refresh-token", Refresh(auth::refresh)).limit(REFRESH),
         ("POST", ["auth", "logout"]) => at("/auth/logout", User(auth::logout)).limit(Account),
         ("POST", ["auth", "request-password-reset"]) =>
             at("/auth/request-password-reset", Anyone(auth::request_password_reset))

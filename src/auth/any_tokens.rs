@@ -64,6 +64,7 @@ fn fuzz_signed_tokens() {
     let claims = Claims {
         user: Uuid::nil(),
         username: None,
+        email: None,
         role: Role::User,
         token_type: TokenType::Refresh,
         session: None,

@@ -175,6 +175,7 @@ impl OutboxSender {
         let claims = Claims {
             user: message.user_id.unwrap_or_default(),
             username: None,
+            email: None,
             role: Role::User,
             token_type: TokenType::PasswordReset,
             session: None,

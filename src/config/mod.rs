@@ -20,12 +20,12 @@ pub use settings::Config;
 pub use store::{StoreSettings, StoreUrl};
 #[cfg(all(test, feature = "s3"))]
 pub use values::Secret;
-pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback, is_media_type};
+pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback, is_media_type, is_token};
 #[cfg(test)]
 pub use words::EmailConfirmation;
 pub use words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
-    MetricsAccess, Registration,
+    LogoutStatus, MetricsAccess, Registration,
 };
 
 use std::collections::HashMap;

@@ -17,7 +17,7 @@ use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
 use super::words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, EmailConfirmation, Environment, ErrorFormat,
-    HttpServer, LogFormat, MetricsAccess, Registration,
+    HttpServer, LogFormat, LogoutStatus, MetricsAccess, Registration,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -306,12 +306,14 @@ settings! { |s, memory_limit|
     "CLOAKROOM_TRUSTED_PROXIES" => trusted_proxies: Vec<IpNet> = s
         .read("", "comma-separated addresses or CIDR blocks, such as 10.0.0.0/8", networks)
         .unwrap_or_default();
-    /// origins whose web pages may use the API, or `*`
+    /// origins whose web pages may use the API, with credentials if they ask for that; or `*`: any origin, without
     "CLOAKROOM_CORS_ORIGINS" => cors_origins: CorsOrigins = s
         .read("", "comma-separated origins, such as https://app.example.com, or *", |text| text.parse().ok())
         .unwrap_or(CorsOrigins::Off);
     /// enables endpoints that help to test clients; one of them deletes all users
     "CLOAKROOM_TEST_ENDPOINTS_ENABLED" => test_endpoints_enabled: bool = s.flag(false);
+    /// `200`: a sign-out is answered with a message; `204`: without a body
+    "CLOAKROOM_LOGOUT_STATUS" => logout_status: LogoutStatus = s.choice(LogoutStatus::NoContent);
     /// shape of error bodies: `detail` or `envelope`
     "CLOAKROOM_ERROR_FORMAT" => error_format: ErrorFormat = s.choice(ErrorFormat::Detail);
     /// mail server, `smtps://user:password@host:465` (encrypted from the start) or `smtp://user:password@host:587`

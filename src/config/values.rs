@@ -83,7 +83,7 @@ pub enum CorsOrigins {
     /// No origin: the CORS protocol is switched off.
     Off,
     Any,
-    /// These, in lower case.
+    /// These, as browsers write them: in lower case and without the default port of their scheme.
     List(Vec<String>),
 }
 
@@ -96,12 +96,21 @@ impl FromStr for CorsOrigins {
         match origins.as_slice() {
             [] => Ok(CorsOrigins::Off),
             ["*"] => Ok(CorsOrigins::Any),
-            origins if origins.iter().all(|origin| is_origin(origin)) => Ok(CorsOrigins::List(
-                origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
-            )),
+            origins if origins.iter().all(|origin| is_origin(origin)) => {
+                Ok(CorsOrigins::List(origins.iter().map(|origin| serialized(origin)).collect()))
+            }
             _ => Err(()),
         }
     }
+}
+
+/// An origin as browsers write it in `Origin` (URL standard, serialization of an origin).
+fn serialized(origin: &str) -> String {
+    let origin = origin.to_ascii_lowercase();
+    let without = |scheme: &str, port: &str| {
+        origin.strip_suffix(port).filter(|rest| rest.starts_with(scheme)).map(str::to_owned)
+    };
+    without("https:", ":443").or_else(|| without("http:", ":80")).unwrap_or(origin)
 }
 
 /// Whether `text` is `scheme://host[:port]`. Browsers send origins without a path, so one with a path, or even a
@@ -170,12 +179,14 @@ impl fmt::Display for UploadTypes {
 /// Whether `text` is `type/subtype`, each a token (RFC 9110, 5.6.2), and fits the 100 characters of the database
 /// column.
 pub fn is_media_type(text: &str) -> bool {
-    let is_token = |word: &str| {
-        !word.is_empty()
-            && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-    };
     text.len() <= 100
         && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
+/// Whether `text` is a token (RFC 9110, 5.6.2), as names of headers and methods are.
+pub fn is_token(text: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.bytes().all(is_part)
 }
 
 /// Parses comma-separated IP addresses and CIDR blocks; an address is a block of one. IPv4 addresses in the form of
@@ -258,12 +269,27 @@ mod tests {
             "https://A.example, http://localhost:3000".parse(),
             Ok(CorsOrigins::List(vec!["https://a.example".into(), "http://localhost:3000".into()]))
         );
+        for (written, sent) in [
+            ("https://a.example:443", "https://a.example"),
+            ("HTTPS://A.example:443", "https://a.example"),
+            ("http://a.example:80", "http://a.example"),
+            ("https://[2001:db8::1]:443", "https://[2001:db8::1]"),
+            ("https://a.example:80", "https://a.example:80"),
+            ("http://a.example:443", "http://a.example:443"),
+            ("https://a.example:8443", "https://a.example:8443"),
+            ("http://[2001:db8::80]", "http://[2001:db8::80]"),
+            ("app://a:443", "app://a:443"),
+        ] {
+            assert_eq!(written.parse(), Ok(CorsOrigins::List(vec![sent.into()])), "{written}");
+        }
         for bad in [
             "example.com",
             "https://a.example/",
             "https://a.example/app",
             "https://*.example",
             "*,https://a.example",
+            "null",
+            "https://a.example,null",
         ] {
             assert_eq!(bad.parse::<CorsOrigins>(), Err(()), "{bad}");
         }

@@ -71,6 +71,17 @@ pub enum ApiKeyScope {
     All,
 }
 
+/// The status of the response to a sign-out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogoutStatus {
+    /// Without a body.
+    #[value(name = "204")]
+    NoContent,
+    /// With a message, as some clients expect it.
+    #[value(name = "200")]
+    Ok,
+}
+
 /// The shape of the JSON body of error responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ErrorFormat {
@@ -129,6 +140,7 @@ mod tests {
         assert_eq!(words::<Registration>(), "open off");
         assert_eq!(words::<Switch>(), "on off");
         assert_eq!(words::<ApiKeyScope>(), "exports all");
+        assert_eq!(words::<LogoutStatus>(), "204 200");
         assert_eq!(words::<ErrorFormat>(), "detail envelope");
         assert_eq!(words::<LogFormat>(), "text json");
         assert_eq!(words::<Algorithm>(), "HS256 HS384 HS512");

@@ -57,14 +57,14 @@ pub fn count(
 /// An account as it is exported. Texts are borrowed from the row, because an export reads a million of them.
 pub struct ExportedUser<'a> {
     pub id: Uuid,
-    pub username: Option<&'a str>,
     pub email: &'a str,
     /// Display name.
     pub name: Option<&'a str>,
-    pub role: &'a str,
-    pub is_active: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    pub is_active: bool,
+    pub role: &'a str,
+    pub username: Option<&'a str>,
     pub last_login: Option<Timestamp>,
     /// Number of files.
     pub total_uploads: i64,
@@ -110,13 +110,13 @@ pub fn batch<T>(
 /// The columns of an [`ExportedUser`]. Clients know the cells of a CSV file by the same names.
 pub const COLUMNS: [&str; 11] = [
     "id",
-    "username",
     "email",
     "name",
-    "role",
-    "is_active",
     "created_at",
     "updated_at",
+    "is_active",
+    "role",
+    "username",
     "last_login",
     "total_uploads",
     "total_storage_used",
@@ -124,18 +124,18 @@ pub const COLUMNS: [&str; 11] = [
 
 /// Reads an [`ExportedUser`], given the numbers of [`COLUMNS`].
 fn from_columns<'a>(row: &'a Row, columns: &[usize; 11]) -> ExportedUser<'a> {
-    let [id, username, email, name, role, is_active, times @ .., total_uploads, total_storage_used] =
+    let [id, email, name, created_at, updated_at, is_active, role, username, totals @ ..] =
         *columns;
-    let [created_at, updated_at, last_login] = times;
+    let [last_login, total_uploads, total_storage_used] = totals;
     ExportedUser {
         id: row.get(id),
-        username: row.get(username),
         email: row.get(email),
         name: row.get(name),
-        role: row.get(role),
-        is_active: row.get(is_active),
         created_at: row.get(created_at),
         updated_at: row.get(updated_at),
+        is_active: row.get(is_active),
+        role: row.get(role),
+        username: row.get(username),
         last_login: row.get(last_login),
         total_uploads: row.get(total_uploads),
         total_storage_used: row.get(total_storage_used),

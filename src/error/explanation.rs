@@ -179,6 +179,8 @@ fn explanation(error: &Error) -> Row {
             format!("The file declares no type, and its content shows none. Accepted are {accepted}.")),
         TypeContradicted { declared, recognised } => row(415, "TYPE_CONTRADICTED", "File type not allowed",
             format!("The file was declared as `{declared}`, but its first bytes are those of `{recognised}`.")),
+        EncodingNotSupported => row(415, "CONTENT_ENCODING", "Content encoding is not supported",
+            "Send the body as it is, without Content-Encoding."),
         StorageFull => row(507, "STORAGE_FULL", "Storage quota exceeded",
             "Delete files that are no longer needed, or ask the operator of the service for more space."),
         FileNotFound => row(404, "FILE_NOT_FOUND", "File not found", "GET /api/v1/uploads lists your files."),

@@ -81,14 +81,13 @@ impl<'a> Body<'a> {
         self.received
     }
 
-    /// Reads the whole body, at most `limit` bytes. Returns `None` if it is not UTF-8. It takes the memory of what has
-    /// come, not of what is announced.
-    pub fn read_text(&mut self, limit: u64) -> Result<Option<String>, Error> {
+    /// Reads the whole body, at most `limit` bytes. It takes the memory of what has come, not of what is announced.
+    pub fn read_all(&mut self, limit: u64) -> Result<Vec<u8>, Error> {
         self.set_limit(limit)?;
         let (mut bytes, mut chunk) = (Vec::<u8>::new(), [0; 8192]);
         loop {
             match self.read(&mut chunk)? {
-                0 => return Ok(String::from_utf8(bytes).ok()),
+                0 => return Ok(bytes),
                 length => {
                     let needed = bytes.len() + length;
                     if needed > bytes.capacity() {

@@ -34,7 +34,7 @@ pub fn is_trusted_proxy(address: IpAddr, trusted: &[IpNet]) -> bool {
 
 /// Parses an address, which some proxies write with a port or in brackets.
 fn parse(hop: &str) -> Option<IpAddr> {
-    let hop = hop.trim();
+    let hop = hop.trim_matches([' ', '\t']);
     let bare = hop.parse().ok().or_else(|| hop.parse().ok().map(|a: std::net::SocketAddr| a.ip()));
     let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     bare.or_else(bracketed).map(|address: IpAddr| address.to_canonical())

@@ -33,7 +33,8 @@ impl<'a> Tags<'a> {
     ) -> Option<Tags<'a>> {
         let mut lines = request.headers(header).peekable();
         lines.peek()?;
-        let tags: Vec<_> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+        let tags = lines.flat_map(|line| line.split(','));
+        let tags: Vec<_> = tags.map(|tag| tag.trim_matches([' ', '\t'])).collect();
         Some(match tags.contains(&"*") {
             true => Tags::Any,
             false => Tags::List(tags.into_iter().map(opaque_tag).collect()),

@@ -53,6 +53,8 @@ fn with_headers(error: &Error, body: &Value) -> Response {
             .with_header("Retry-After", retry_after.to_string())
             .with_header("X-RateLimit-Retry-After", retry_after.to_string()),
         Error::LinkEnded { .. } => response.with_header("Vary", "Accept"),
+        // In a response it says which codings requests may have (RFC 7694).
+        Error::EncodingNotSupported => response.with_header("Accept-Encoding", "identity"),
         Error::RangeNotSatisfiable(length) => {
             response.with_header("Content-Range", format!("bytes */{length}"))
         }

@@ -132,21 +132,20 @@ fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
 
 /// Parses `Range` for a file of `length` bytes. The result is an empty range if only bytes after the end of the file
 /// are asked for. `None` stands for the whole file, also if the header is not exactly one well-formed range of bytes: a
-/// server may ignore several ranges and other units (RFC 9110, 14.2).
+/// server may ignore several ranges and other units (RFC 9110, 14.2). Of an empty file it ignores all, because no range
+/// of it can be satisfied, and a client that resumes a download must not fail for that.
 fn parse_range(header: &str, length: u64) -> Option<Range<u64>> {
-    let (unit, set) = header.split_once('=')?;
-    let (first, last) = set.trim().split_once('-')?;
+    let (unit, set) = header.split_once('=').filter(|_| length > 0)?;
+    let (first, last) = set.trim_matches([' ', '\t']).split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // A number that does not fit into 64 bits lies after the end of any file.
     let number = |text: &str| is_number(text).then(|| text.parse().unwrap_or(u64::MAX));
-    if !unit.trim().eq_ignore_ascii_case("bytes") {
+    if !unit.trim_matches([' ', '\t']).eq_ignore_ascii_case("bytes") {
         return None;
     }
     let (from, to) = match (first, last) {
         ("", suffix) => match number(suffix)? {
             0 => (length, length),
-            // An empty file has no last bytes, and `Content-Range` cannot express an empty range.
-            _ if length == 0 => return None,
             n => (length.saturating_sub(n), length),
         },
         (first, "") => (number(first)?, length),
@@ -202,8 +201,12 @@ mod tests {
             ("bytes=10-", 10, Some(0..0)),
             ("bytes=99999999999999999999-", 10, Some(0..0)),
             ("bytes=-0", 10, Some(0..0)),
-            ("bytes=0-", 0, Some(0..0)),
+            ("bytes=0-", 0, None),
+            ("bytes=0-0", 0, None),
+            ("bytes=7-", 0, None),
             ("bytes=-1", 0, None),
+            ("bytes=-0", 0, None),
+            ("bytes\u{a0}=0-0", 10, None),
             ("bytes=5-2", 10, None),
             ("bytes=0-1,3-4", 10, None),
             ("bytes=-", 10, None),

@@ -1,10 +1,13 @@
 //! Typed parameters from the body or the query of a request. Every parameter that breaks a rule is noted, so that one
 //! response can report all of them.
 
+use std::io::Read;
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Number, Value};
 
+use super::body::Body;
+use super::multipart::Multipart;
 use crate::error::{Error, FieldError, FieldLocation, Problem};
 use crate::model::page::PageRequest;
 use crate::model::{problems, rules};
@@ -53,6 +56,24 @@ impl Params {
         let pairs = form_urlencoded::parse(text.as_bytes());
         let values = pairs.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
         Params { values: values.collect(), ..Params::new(location) }
+    }
+
+    /// Parses a `multipart/form-data` body, whose boundary stands in `content_type`. Parts that are files are ignored.
+    /// Of several others with the same name the last one counts.
+    pub fn from_multipart(content_type: &str, mut bytes: &[u8]) -> Result<Params, Error> {
+        let limit = bytes.len() as u64;
+        let mut body = Body::new(|buffer, _| bytes.read(buffer), None);
+        body.set_limit(limit)?;
+        let mut parts = Multipart::new(&mut body, content_type)?;
+        let mut form = Params::new(FieldLocation::Body);
+        while let Some(part) = parts.next()? {
+            if part.filename.is_none() {
+                let text = parts.text(usize::MAX)?;
+                let text = text.ok_or_else(|| FieldError::of_body(problems::NOT_UTF8))?;
+                form.values.insert(part.name, text.into());
+            }
+        }
+        Ok(form)
     }
 
     /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile. If the

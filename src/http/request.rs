@@ -9,7 +9,7 @@ use super::multipart::Multipart;
 use super::params::Params;
 use crate::body_memory::SMALL_BODY;
 use crate::config::{CorsOrigins, is_loopback};
-use crate::error::{Error, FieldError, FieldLocation};
+use crate::error::{Error, FieldError, FieldLocation, Problem, TokenProblem};
 use crate::model::media_type::without_parameters;
 use crate::model::problems;
 
@@ -17,10 +17,13 @@ use crate::model::problems;
 pub const MAX_TEXT_BODY: u64 = 128 * 1024;
 pub const MAX_REFRESH_BODY: u64 = 8 * 1024;
 
+/// The byte order mark in UTF-8.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The id of a request, for the log and the response header `X-Request-ID`: the one that the client sent, if it is a
 /// UUID, otherwise a new one. Other text is not taken over into the log.
 pub fn request_id(header: Option<&str>) -> Uuid {
-    header.and_then(|text| text.trim().parse().ok()).unwrap_or_else(Uuid::new_v4)
+    header.and_then(|text| text.trim_matches([' ', '\t']).parse().ok()).unwrap_or_else(Uuid::new_v4)
 }
 
 /// One request: the head as the server parsed it, and the body, of which nothing may have arrived yet.
@@ -59,9 +62,13 @@ impl<'a> Request<'a> {
     }
 
     /// The token in the `Authorization` header, which must consist of `Bearer`, in upper or lower case, and one word
-    /// (RFC 6750, 2.1).
+    /// (RFC 6750, 2.1). One that is not UTF-8 is no token of ours, whatever scheme it names.
     pub fn bearer_token(&self) -> Result<&'a str, Error> {
-        let mut words = self.header("Authorization").unwrap_or_default().split_ascii_whitespace();
+        let value = self.header("Authorization").unwrap_or_default();
+        if value.contains(char::REPLACEMENT_CHARACTER) {
+            return Err(Error::InvalidToken(TokenProblem::NotOurs));
+        }
+        let mut words = value.split_ascii_whitespace();
         let scheme = words.next().ok_or(Error::AuthenticationRequired)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Error::InvalidScheme);
@@ -105,22 +112,29 @@ impl<'a> Request<'a> {
 
     /// The parameters in a JSON body, whatever its `Content-Type` says.
     pub fn json(&mut self) -> Result<Params, Error> {
-        let text = self.text(MAX_TEXT_BODY)?;
-        self.parse_json(&text)
+        let bytes = self.bytes(MAX_TEXT_BODY)?;
+        self.parse_json(&bytes)
     }
 
     /// Like [`Request::json`], but accepts an HTML form as well, because the password grant of OAuth 2.0 is one
-    /// (RFC 6749, 4.3.2). The body is a form if `Content-Type` says so, unless it begins like a JSON object: some
-    /// clients, such as curl, send JSON with the type of a form. It may have `limit` bytes.
+    /// (RFC 6749, 4.3.2), in either encoding. The body is a form if `Content-Type` says so, unless it begins like a
+    /// JSON object: some clients, such as curl, send JSON with the type of a form. It may have `limit` bytes.
     pub fn json_or_form(&mut self, limit: u64) -> Result<Params, Error> {
-        let text = self.text(limit)?;
-        let is_form = without_parameters(self.header("Content-Type").unwrap_or_default())
-            == "application/x-www-form-urlencoded";
-        self.is_form = is_form && !text.trim_start().starts_with('{');
-        if self.is_form {
-            Ok(Params::from_urlencoded(FieldLocation::Body, &text))
-        } else {
-            self.parse_json(&text)
+        let bytes = self.bytes(limit)?;
+        let content_type = self.header("Content-Type").unwrap_or_default();
+        let first = bytes.trim_ascii_start().first();
+        self.is_form = first != Some(&b'{');
+        match without_parameters(content_type).as_str() {
+            "application/x-www-form-urlencoded" if self.is_form => {
+                Ok(Params::from_urlencoded(FieldLocation::Body, text(&bytes)?))
+            }
+            "multipart/form-data" if self.is_form && first.is_some() => {
+                Params::from_multipart(content_type, &bytes)
+            }
+            _ => {
+                self.is_form = false;
+                self.parse_json(&bytes)
+            }
         }
     }
 
@@ -129,17 +143,43 @@ impl<'a> Request<'a> {
         self.is_form
     }
 
-    /// Reads the whole body.
-    fn text(&mut self, limit: u64) -> Result<String, Error> {
-        let text = self.body.read_text(limit)?;
-        text.ok_or_else(|| FieldError::of_body(problems::NOT_JSON))
+    /// Reads the whole body, without the byte order mark that some programs put before UTF-8.
+    fn bytes(&mut self, limit: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = self.body.read_all(limit)?;
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
+        }
+        Ok(bytes)
     }
 
     /// Parses a JSON body; of several large ones at the same time one after the other.
-    fn parse_json(&self, text: &str) -> Result<Params, Error> {
-        let room = self.body.room.as_ref().filter(|_| text.len() > SMALL_BODY);
+    fn parse_json(&self, bytes: &[u8]) -> Result<Params, Error> {
+        let room = self.body.room.as_ref().filter(|_| bytes.len() > SMALL_BODY);
         let _turn = room.map(|room| room.parsing_turn());
-        Params::from_json(text)
+        Params::from_json(text(bytes)?)
+    }
+
+    /// The error of this request: if its body cannot be read, and has a content coding, that is why, because none is
+    /// decoded.
+    pub fn why_unreadable(&self, error: Error) -> Error {
+        const UNREADABLE: [Problem; 3] =
+            [problems::NOT_JSON, problems::NOT_UTF8, problems::NOT_MULTIPART];
+        let mut codings = self.headers("Content-Encoding").flat_map(|list| list.split(','));
+        let is_coded = codings.any(|coding| {
+            let coding = coding.trim_matches([' ', '\t']);
+            !coding.is_empty() && !coding.eq_ignore_ascii_case("identity")
+        });
+        let is_of_body = |error: &FieldError| {
+            error.location == FieldLocation::Body
+                && error.field.is_none()
+                && UNREADABLE.contains(&error.problem)
+        };
+        let is_unreadable = match &error {
+            Error::BodyCutShort | Error::BodyMalformed => true,
+            Error::Invalid(errors) => errors.iter().any(is_of_body),
+            _ => false,
+        };
+        if is_coded && is_unreadable { Error::EncodingNotSupported } else { error }
     }
 
     /// Parses a `multipart/form-data` body of at most `limit` bytes.
@@ -148,6 +188,11 @@ impl<'a> Request<'a> {
         let content_type = self.head.header("Content-Type").unwrap_or_default();
         Multipart::new(&mut self.body, content_type)
     }
+}
+
+/// The text of a body.
+fn text(bytes: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(bytes).map_err(|_| FieldError::of_body(problems::NOT_JSON))
 }
 
 /// Whether no foreign web page can have sent a request with this `Host` and these `Origin` headers.

@@ -4,7 +4,7 @@ use crate::config::UploadTypes;
 
 /// Type and subtype of a media type, without its parameters, in lower case.
 pub fn without_parameters(text: &str) -> String {
-    text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    text.split(';').next().unwrap_or_default().trim_matches([' ', '\t']).to_ascii_lowercase()
 }
 
 /// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in

@@ -87,6 +87,11 @@ pub fn token_name(text: &str) -> Result<String, Problem> {
     trimmed(text, TOKEN_NAME_LENGTH)
 }
 
+/// The display name of an account that an administrator makes: [`name`], but not empty.
+pub fn new_name(text: &str) -> Result<String, Problem> {
+    trimmed(text, 1..=MAX_NAME)
+}
+
 fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem> {
     check_text(&nfc(text.trim()), length).and_then(check_visible).map(str::to_owned)
 }
@@ -118,7 +123,7 @@ pub fn code(text: &str) -> Result<String, Problem> {
 /// An `Idempotency-Key`, as it stands or as a quoted string (RFC 8941, 3.3.3, as the draft of that header has it): 1 to
 /// 255 visible characters of ASCII.
 pub fn idempotency_key(text: &str) -> Result<String, Problem> {
-    let text = text.trim();
+    let text = text.trim_matches([' ', '\t']);
     let key = match text.strip_prefix('"') {
         None => Some(text.to_owned()),
         Some(quoted) => unquoted(quoted),
@@ -262,11 +267,11 @@ pub fn in_range(number: i64, allowed: &RangeInclusive<i64>) -> Result<i64, Probl
     }
 }
 
-/// A boolean as a query spells it: `true`, `1`, `false` or `0`, in upper or lower case.
+/// A boolean as queries and forms spell it, in upper or lower case.
 pub fn boolean(text: &str) -> Result<bool, Problem> {
     match text.to_ascii_lowercase().as_str() {
-        "true" | "1" => Ok(true),
-        "false" | "0" => Ok(false),
+        "true" | "t" | "yes" | "y" | "on" | "1" => Ok(true),
+        "false" | "f" | "no" | "n" | "off" | "0" => Ok(false),
         _ => Err(NOT_A_BOOLEAN),
     }
 }

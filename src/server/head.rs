@@ -79,16 +79,17 @@ impl RequestHead {
     }
 }
 
-/// Returns all headers as handlers see them, and what they say about the protocol. Values must be UTF-8.
+/// Returns all headers as handlers see them, and what they say about the protocol. Bytes above 0x7F are opaque (RFC 9110,
+/// 5.5): what is not UTF-8 is replaced by U+FFFD, which nothing that this service compares a header with contains.
 fn read_headers(
     raw: &[httparse::Header],
 ) -> Result<(Vec<(String, String)>, ProtocolHeaders), Error> {
     let mut protocol = ProtocolHeaders::default();
     let mut headers = Vec::with_capacity(raw.len());
     for header in raw {
-        let value = std::str::from_utf8(header.value).map_err(|_| Error::BadRequest)?;
+        let value = String::from_utf8_lossy(header.value).into_owned();
         protocol.add(header.name, value.trim_matches([' ', '\t']))?;
-        headers.push((header.name.to_owned(), value.to_owned()));
+        headers.push((header.name.to_owned(), value));
     }
     Ok((headers, protocol))
 }
@@ -121,6 +122,9 @@ impl ProtocolHeaders {
             }
             self.chunked = true;
         } else if is("connection") {
+            if !value.is_ascii() {
+                return Err(Error::BadRequest);
+            }
             for option in value.split(',').map(str::trim) {
                 self.close |= option.eq_ignore_ascii_case("close");
                 self.keep_alive |= option.eq_ignore_ascii_case("keep-alive");
@@ -257,8 +261,8 @@ mod tests {
         let mut raw = httparse::Request::new(&mut headers);
         assert_eq!(raw.parse(bytes), Ok(httparse::Status::Complete(bytes.len())));
         let seen: Vec<_> = head.request.headers().collect();
-        let same = raw.headers.iter().map(|h| (h.name, h.value));
-        assert!(same.eq(seen.iter().map(|(name, value)| (*name, value.as_bytes()))));
+        let same = raw.headers.iter().map(|h| (h.name, String::from_utf8_lossy(h.value)));
+        assert!(same.eq(seen.iter().map(|(name, value)| (*name, (*value).into()))));
         let named = |name: &str| {
             let matching = seen.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name));
             matching.map(|(_, value)| value.trim()).collect::<Vec<_>>()

@@ -157,7 +157,7 @@ mod tests {
         let (socket, peer) = listener.accept().unwrap();
         let limits = ConnectionLimits { max: 9, max_per_network: 9, trusted_proxies: Vec::new() };
         let server = Server {
-            handler: Box::new(|_, mut body| match body.read_text(LENGTH as u64) {
+            handler: Box::new(|_, mut body| match body.read_all(LENGTH as u64) {
                 Ok(_) => Response::new(200, "text/plain", vec![b'x'; LENGTH]),
                 Err(error) => error_response(&error, ErrorFormat::Detail, Timestamp::now()),
             }),

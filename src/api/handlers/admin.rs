@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::exports::export_response;
+use super::exports::{export_response, wants_mark};
 use super::users::find_page;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::SignedInAdmin;
@@ -98,7 +98,8 @@ pub fn export_audit(
     context: &mut RequestContext,
     admin: &SignedInAdmin,
 ) -> Result<Response, Error> {
-    let filter = context.request.query().read(read_audit_filter)?;
+    let query = context.request.query();
+    let (filter, has_mark) = query.read(|query| (read_audit_filter(query), wants_mark(query)))?;
     let deadline = Instant::now() + context.app.config.export_timeout;
     let turn = context.export_turn(deadline)?;
     let db = context.app.db.clone();
@@ -111,7 +112,7 @@ pub fn export_audit(
         events.iter().for_each(|event| write_event(&mut csv, event));
         csv.finish().map(Some)
     };
-    export_response(context, Some(admin.user()), "audit", read, turn, deadline)
+    export_response(context, Some(admin.user()), ("audit", has_mark), read, turn, deadline)
 }
 
 fn write_event(csv: &mut CsvRows, event: &AuditEvent) {

@@ -16,6 +16,7 @@ use crate::auth::email_token::Registration;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
+use crate::config::LogoutStatus;
 use crate::db::outbox::{self, ResetTokenUse};
 use crate::db::sessions::{self, CheckedLogin, LogoutScope, NewSession};
 use crate::db::users::{self, AccountFields, LoginAccount, LoginLookup};
@@ -154,7 +155,7 @@ fn check_password(
     Ok((account, check))
 }
 
-/// `POST /api/v1/auth/refresh`: exchanges a refresh token for the next pair of tokens.
+/// `POST /api/v1/auth/refresh`, also called `refresh-token`: exchanges a refresh token for the next pair of tokens.
 pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
     let (app, config) = (context.app, &context.app.config);
     let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
@@ -174,7 +175,10 @@ fn read_scope(query: &mut Params) -> LogoutScope {
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scope = context.request.query().read(read_scope)?;
     sessions::end(&context.db, user.id(), user.session(), scope)?;
-    Ok(Response::empty(204))
+    match context.app.config.logout_status {
+        LogoutStatus::NoContent => Ok(Response::empty(204)),
+        LogoutStatus::Ok => response::message("Logged out successfully"),
+    }
 }
 
 /// A session with this id, opened or refreshed now. It expires together with the longer-lived of the two tokens that
@@ -207,6 +211,7 @@ fn token_response(
         let claims = Claims {
             user: user.id,
             username: user.username.clone(),
+            email: (token_type == TokenType::Access).then(|| user.email.clone()),
             role: user.role,
             token_type,
             session: Some(session.id),

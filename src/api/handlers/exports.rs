@@ -17,25 +17,33 @@ use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
 use crate::error::Error;
 use crate::http::csv::{CSV, CsvRows};
 use crate::http::params::Params;
+use crate::http::request::BYTE_ORDER_MARK;
 use crate::http::response::{self, Response, ResponseBody};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 
-fn read_export_query(query: &mut Params) -> Option<String> {
+fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
     let email = query.filter("email", rules::search_part);
-    query.choice("format", &[("csv", ())]);
-    email
+    let csv = |text: &str| rules::choice(&text.to_ascii_lowercase(), &[("csv", ())]);
+    query.optional("format", csv);
+    (email, wants_mark(query))
+}
+
+/// Whether the file is to begin with a byte order mark, by which Excel sees that it is UTF-8.
+pub fn wants_mark(query: &mut Params) -> bool {
+    query.filter("bom", rules::boolean).unwrap_or(false)
 }
 
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
 pub fn filtered(context: &mut RequestContext, user: Exporter) -> Result<Response, Error> {
-    let email = context.request.query().read(read_export_query)?;
-    export(context, user, email.as_deref().map(exports::email_pattern))
+    let (email, has_mark) = context.request.query().read(read_export_query)?;
+    export(context, user, email.as_deref().map(exports::email_pattern), has_mark)
 }
 
 /// `GET /api/v1/users/export-full`: all users.
 pub fn full(context: &mut RequestContext, user: Exporter) -> Result<Response, Error> {
-    export(context, user, None)
+    let has_mark = context.request.query().read(wants_mark)?;
+    export(context, user, None, has_mark)
 }
 
 /// `GET /api/v1/users/export-alive`: whether the exports can be reached.
@@ -54,6 +62,7 @@ fn export(
     context: &mut RequestContext,
     user: Exporter,
     email_pattern: Option<String>,
+    has_mark: bool,
 ) -> Result<Response, Error> {
     let (db, config) = (context.app.db.clone(), &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
@@ -70,7 +79,7 @@ fn export(
         next = end;
         csv.finish().map(Some)
     };
-    let response = export_response(context, user, "users", read, turn, deadline)?;
+    let response = export_response(context, user, ("users", has_mark), read, turn, deadline)?;
     let count = exports::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
     if count > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
@@ -84,20 +93,21 @@ fn export(
 
 fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
     csv.cell(user.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
-    csv.text(user.username);
     csv.text(Some(user.email));
     csv.text(user.name);
-    csv.text(Some(user.role));
-    csv.cell(if user.is_active { "true" } else { "false" });
     csv.cell(user.created_at.bytes());
     csv.cell(user.updated_at.bytes());
+    csv.cell(if user.is_active { "true" } else { "false" });
+    csv.text(Some(user.role));
+    csv.text(user.username);
     csv.cell(user.last_login.map(Timestamp::bytes).as_ref().map_or(&[][..], |text| text));
     csv.cell(user.total_uploads.to_string());
     csv.cell(user.total_storage_used.to_string());
     csv.end();
 }
 
-/// The response with the rows of an export in a file named after `subject` and the date. `read` reads a batch of them
+/// The response with the rows of an export in a file named after the subject and the date, after a byte order mark if it
+/// has one. `read` reads a batch of them
 /// as CSV, `None` after the last one, and fails with [`Error::TimedOut`] if that takes longer than the deadline that it
 /// is given. The first batch is read by `deadline`, before the response begins, so that a failure still has a status.
 /// Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS` says. The turn ends with the export.
@@ -107,7 +117,7 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
 pub fn export_response(
     context: &RequestContext,
     user: Exporter,
-    subject: &str,
+    (subject, has_mark): (&str, bool),
     mut read: impl FnMut(Instant) -> Result<Option<Vec<u8>>, Error> + Send + 'static,
     turn: ExportTurn,
     deadline: Instant,
@@ -127,7 +137,9 @@ pub fn export_response(
         batch.map_err(failed).transpose()
     });
     let filename = format!("{subject}-{}.csv", OffsetDateTime::now_utc().date());
-    let body = ResponseBody::Batches(Box::new(first.map(Ok).into_iter().chain(rest)));
+    let mark = has_mark.then(|| BYTE_ORDER_MARK.to_vec());
+    let body = mark.into_iter().chain(first).map(Ok).chain(rest);
+    let body = ResponseBody::Batches(Box::new(body));
     Ok(Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", CSV)
         .with_header("Content-Disposition", format!("attachment; filename={filename}")))

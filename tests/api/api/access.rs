@@ -17,6 +17,7 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("POST",   "/api/v1/auth/login",                       [422, 422, 422, 422, 422, 422]),
     // The access token in the header is not accepted as a refresh token.
     ("POST",   "/api/v1/auth/refresh",                     [401, 401, 401, 401, 401, 401]),
+    ("POST",   "/api/v1/auth/refresh-token",               [401, 401, 401, 401, 401, 401]),
     ("POST",   "/api/v1/auth/logout",                      [401, 204, 204, 204, 403, 403]),
     ("POST",   "/api/v1/auth/request-password-reset",      [422, 422, 422, 422, 422, 422]),
     ("POST",   "/api/v1/auth/reset-password",              [422, 422, 422, 422, 422, 422]),

@@ -124,7 +124,7 @@ fn a_token_for_uploads_adds_files_and_does_nothing_else() {
     let file = api.new_file(token, "a.txt", "text");
     for (method, path, [anonymous, ..]) in access::TABLE {
         let needs_nobody = *anonymous != 401 && !path.contains("/export");
-        if needs_nobody || ["/api/v1/auth/refresh", "/api/v1/uploads"].contains(path) {
+        if needs_nobody || path.contains("/auth/refresh") || *path == "/api/v1/uploads" {
             continue;
         }
         let answer = api.request_at_root(method, &path.replace("{file}", &file)).by(token).send();

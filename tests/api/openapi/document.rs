@@ -131,6 +131,7 @@ fn what_only_repeats_something_is_deprecated() {
             "export_simple",
             "export_users_csv",
             "get_current_user",
+            "refresh_tokens_by_other_path",
         ])
     );
     // Of the two ways to ask for a page, the one that the response repeats is the advised one.

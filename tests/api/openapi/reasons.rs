@@ -178,6 +178,8 @@ fn of_what_is_stored(world: &World) -> Vec<Case> {
 
 fn of_requests(world: &World) -> Vec<Case> {
     let long_body = world.request("POST", "/auth/login").body([b' '; 128 * 1024 + 1]);
+    let coded = world.request("POST", "/auth/login").header("Content-Encoding", "gzip");
+    let coded = coded.body(*b"\x1f\x8b");
     let get = |path: &str| world.request("GET", path).by(&world.ann);
     vec![
         (world.api.request_at_root("GET", "/nope"), 404, "PATH_NOT_FOUND"),
@@ -187,6 +189,7 @@ fn of_requests(world: &World) -> Vec<Case> {
         (get("/uploads?limit=1000"), 400, "LIMIT_OUT_OF_RANGE"),
         (get("/uploads?offset=-1"), 400, "OFFSET_OUT_OF_RANGE"),
         (long_body, 413, "BODY_TOO_LARGE"),
+        (coded, 415, "CONTENT_ENCODING"),
         (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), 413, "FILE_TOO_LARGE"),
         (world.upload("text/html", b"<p>"), 415, "TYPE_NOT_ALLOWED"),
         (world.upload("image/jpeg", b"GIF89a\x80"), 415, "TYPE_CONTRADICTED"),

@@ -9,7 +9,7 @@ use crate::openapi::document::everything;
 use crate::openapi::scene::{Everything, Scene};
 
 /// Requests with bad fields: the operations, what has the fields, and the fields.
-fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
+fn bad_fields() -> [(&'static str, &'static str, Value); 21] {
     let json = "application/json";
     let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
     let new_password = json!({ "current_password": PASSWORD, "new_password": "short" });
@@ -25,7 +25,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
             json!({}),
         ),
         ("renew_recovery_codes delete_my_account restore_files", json, json!({})),
-        ("refresh_tokens", json, json!({ "refresh_token": 5 })),
+        ("refresh_tokens refresh_tokens_by_other_path", json, json!({ "refresh_token": 5 })),
         ("logout", "query", json!({ "scope": "mine" })),
         ("reset_password", json, json!({ "token": "x", "new_password": "short" })),
         ("create_personal_token", json, json!({ "expires_in_days": 400 })),
@@ -42,6 +42,7 @@ fn bad_fields() -> [(&'static str, &'static str, Value); 20] {
         ),
         ("admin_get_daily_statistics", "query", json!({ "days": 366 })),
         ("export_users export_users_csv", "query", json!({ "format": "pdf" })),
+        ("export_all_users", "query", json!({ "bom": "perhaps" })),
         ("list_files", "query", json!({ "sort_by": "size", "page": 2, "limit": 10 })),
         ("upload_file", "query", json!({})),
         ("upload_file", "multipart/form-data", json!({ "description": "a" })),

@@ -103,7 +103,9 @@ impl Scene<'_> {
                 let ann = json!({"username": "ann", "email": "ann@example.com", "password": example["password"]});
                 api.register_with(ann).expect(201);
             }
-            "refresh_tokens" => values["refresh_token"] = json!(self.sender.refresh),
+            "refresh_tokens" | "refresh_tokens_by_other_path" => {
+                values["refresh_token"] = json!(self.sender.refresh)
+            }
             "confirm_email" => {
                 let ann = json!({"username": "ann", "email": "ann@example.com", "password": example["password"]});
                 let register = || drop(self.confirming.register_with(ann).expect(201));
