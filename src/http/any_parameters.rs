@@ -14,6 +14,9 @@ use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
 
 const NAMES: [&str; 5] = ["a", "n", "page", "size", "é"];
+/// How booleans are spelt: true and false in turn.
+const BOOLEANS: [&str; 12] =
+    ["true", "false", "1", "0", "yes", "no", "on", "off", "y", "n", "t", "f"];
 
 /// The last value of a name in a query, by the rules of the URL Standard for `application/x-www-form-urlencoded`.
 fn last_value<'a>(query: &'a str, wanted: &str) -> Option<String> {
@@ -90,8 +93,10 @@ fn check_value(params: impl Fn() -> Params, is_query: bool, sent: Option<&Value>
     assert_eq!(found, value.map_or(Some(None), |v| v.as_bool().map(Some)));
     let filter = |v: &Value| match v.as_str()? {
         "" => Some(None),
-        text @ ("0" | "1") => Some(Some(text == "1")),
-        text => text.to_ascii_lowercase().parse().ok().map(Some),
+        text => {
+            let place = BOOLEANS.iter().position(|word| word.eq_ignore_ascii_case(text));
+            place.map(|place| Some(place % 2 == 0))
+        }
     };
     let found = params().read(|params| params.filter("a", rules::boolean)).ok();
     assert_eq!(found, value.map_or(Some(None), filter));

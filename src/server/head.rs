@@ -158,7 +158,8 @@ impl ProtocolHeaders {
 pub fn find_header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
         let (key, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
-        key.eq_ignore_ascii_case(name.as_bytes()).then(|| std::str::from_utf8(&value[1..]).ok())?
+        key.eq_ignore_ascii_case(name.as_bytes())
+            .then(|| std::str::from_utf8(value[1..].trim_ascii()).ok())?
     })
 }
 

@@ -13,6 +13,8 @@ mod api {
     mod address_limits;
     mod api_keys;
     mod bad_input;
+    mod earlier_clients;
+    mod encodings;
     mod ended_exports;
     mod exports;
     mod features;
@@ -127,6 +129,7 @@ mod scripts {
 
 mod server {
     mod body_memory;
+    mod header_bytes;
     mod http_server;
     mod lifecycle;
     mod memory;

@@ -24,7 +24,9 @@ def saved(page, pattern):
     page.see("has been saved")
     page.until(f"file {pattern}", lambda: len(list(page.downloads.glob(pattern))) == 1)
     file, = page.downloads.glob(pattern)
-    return list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    contents = file.read_bytes()
+    assert contents.startswith(b"\xef\xbb\xbf"), "by which Excel sees that it is UTF-8"
+    return list(csv.DictReader(io.StringIO(contents.decode("utf-8-sig"))))
 
 
 def events(service, **filters):

@@ -85,6 +85,11 @@ impl Request {
         self
     }
 
+    /// Whether it has this header.
+    pub fn has(&self, name: &str) -> bool {
+        self.headers.iter().any(|(header, _)| header == name)
+    }
+
     /// Sends the access token of `sender` along.
     pub fn by(self, sender: impl Credentials) -> Request {
         match sender.access_token() {

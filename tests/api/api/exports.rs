@@ -10,7 +10,7 @@ use crate::harness::*;
 
 const EXPORTS: [&str; 3] = ["/users/export", "/users/export-full", "/users/exports/csv"];
 const PROBES: [&str; 2] = ["/users/export-alive", "/users/export-simple"];
-const HEADER: &str = "id,username,email,name,role,is_active,created_at,updated_at,last_login,\
+const HEADER: &str = "id,email,name,created_at,updated_at,is_active,role,username,last_login,\
                       total_uploads,total_storage_used";
 
 /// Inserts the accounts `u1@example.com` and so on, three a second, with names of `name_length` characters.
@@ -53,13 +53,63 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
         assert_eq!(found[0][0], root.id());
         for (row, (email, _, name)) in found[1..].iter().zip(names) {
             let (email, is_active) = (format!("{email}@example.com"), (email != "i").to_string());
-            assert_eq!(row[1..6], ["", &email, name, "user", &is_active]);
-            assert_eq!(row[8..], ["", "0", "0"]);
+            assert_eq!(row[1..3], [&email, name]);
+            assert_eq!(row[5..], [&is_active, "user", "", "", "0", "0"]);
         }
-        let times = json!({"created_at": found[1][6], "updated_at": found[1][7]});
+        let times = json!({"created_at": found[1][3], "updated_at": found[1][4]});
         api.show_user(&root, &found[1][0]).expect(200).has(times);
         let body = answer.text();
         assert!(body.starts_with(&format!("{HEADER}\r\n")) && body.ends_with("\r\n"));
+    }
+}
+
+#[test]
+fn a_byte_order_mark_comes_first_where_it_is_asked_for() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    let mark: &[u8] = b"\xef\xbb\xbf";
+    for path in EXPORTS.into_iter().chain(["/admin/audit/export"]) {
+        let get = |query: &str| api.get(&format!("{path}?{query}"), &root);
+        // Exports are events of the audit log themselves.
+        let begin = |answer: Answer| answer.bytes[..40].to_vec();
+        let plain = begin(get("").expect(200));
+        assert!(plain.starts_with(b"id,"), "{path}");
+        for (value, has_mark) in [
+            ("true", true),
+            ("1", true),
+            ("On", true),
+            ("YES", true),
+            ("false", false),
+            ("", false),
+        ] {
+            let answer = get(&format!("bom={value}")).case(value).expect(200);
+            assert_eq!(answer.header("Content-Type"), "text/csv; charset=utf-8");
+            let expected = if has_mark { [mark, &plain].concat() } else { plain.clone() };
+            assert_eq!(begin(answer), expected[..40], "{path} {value}");
+        }
+        for value in ["2", "utf-8", "%00"] {
+            get(&format!("bom={value}")).invalid(&[("query.bom", "bool_type")]);
+        }
+        let head = api.request("HEAD", &format!("{path}?bom=true")).by(&root).send().expect(200);
+        assert_eq!(head.bytes, b"");
+    }
+    // Once, however many batches follow.
+    insert_users(&api, 2_500, 10);
+    let all = api.get("/users/export?bom=true", &root).expect(200);
+    assert_eq!(memchr::memmem::find_iter(&all.bytes, mark).count(), 1);
+    assert_eq!(csv_rows(HEADER, &all.bytes[mark.len()..]).len(), 2_501);
+}
+
+#[test]
+fn the_one_format_is_known_in_any_case() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    for path in ["/users/export", "/users/exports/csv"] {
+        for format in ["csv", "CSV", "Csv"] {
+            api.get(&format!("{path}?format={format}"), &root).expect(200);
+        }
+        for format in ["", "pdf", "csv%20", "c%C5%BFv"] {
+            let answer = api.get(&format!("{path}?format={format}"), &root);
+            answer.invalid(&[("query.format", "enum")]);
+        }
     }
 }
 
@@ -88,7 +138,7 @@ fn the_e_mail_filter_is_part_of_the_address_where_star_and_percent_stand_for_any
         for path in ["/users/export", "/users/exports/csv"] {
             let answer = api.get(&format!("{path}?email={filter}&format=csv"), Anonymous);
             let rows = csv_rows(HEADER, &answer.expect(200).bytes);
-            let names: Vec<_> = rows.iter().map(|row| row[1].as_str()).collect();
+            let names: Vec<_> = rows.iter().map(|row| row[7].as_str()).collect();
             assert_eq!(names.join(" "), expected, "{path} {filter}");
         }
     }
@@ -270,12 +320,12 @@ fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added()
     });
     let rows = csv_rows(HEADER, &answer.bytes);
     // Only those that were there before have a username.
-    let mut old: Vec<_> = rows.iter().filter(|row| !row[1].is_empty()).map(|row| &row[0]).collect();
+    let mut old: Vec<_> = rows.iter().filter(|row| !row[7].is_empty()).map(|row| &row[0]).collect();
     assert_eq!(old.len(), 9000);
     old.sort();
     old.dedup();
     assert_eq!(old.len(), 9000);
-    assert!(rows.is_sorted_by_key(|row| (row[6].clone(), row[0].clone())));
+    assert!(rows.is_sorted_by_key(|row| (row[3].clone(), row[0].clone())));
 }
 
 #[test]

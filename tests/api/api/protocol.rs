@@ -142,14 +142,20 @@ fn preflight(api: &Server, path: &str, origin: &str) -> Answer {
     request.header("Access-Control-Request-Method", "PUT").send()
 }
 
+/// The value of each header of that name.
+fn values<'a>(answer: &'a Answer, name: &str) -> Vec<&'a str> {
+    answer.headers.get_all(name).iter().map(|value| value.to_str().expect("ASCII")).collect()
+}
+
 /// A request of a page of this origin, without a token.
 fn cross_origin(api: &Server, origin: &str) -> Answer {
     api.request("GET", "/auth/me").header("Origin", origin).send().expect(401)
 }
 
 #[test]
-fn cors_allows_the_configured_origins_and_no_others_and_no_credentials() {
+fn cors_allows_the_configured_origins_and_no_others_and_credentials_to_those_that_are_named() {
     let list = "https://app.example, http://localhost:3000";
+    let ports = "https://app.example:443,http://App.example:80,https://other.example:8443";
     for (setting, origin, allowed) in [
         ("", "https://app.example", None),
         (list, "https://app.example", Some("https://app.example")),
@@ -158,36 +164,111 @@ fn cors_allows_the_configured_origins_and_no_others_and_no_credentials() {
         (list, "null", None),
         (list, "https://app.example.evil.example", None),
         ("*", "https://app.example", Some("*")),
+        ("*", "null", Some("*")),
+        // Browsers do not send the default port.
+        (ports, "https://app.example", Some("https://app.example")),
+        (ports, "http://app.example", Some("http://app.example")),
+        (ports, "https://other.example:8443", Some("https://other.example:8443")),
+        (ports, "https://other.example", None),
+        (ports, "https://app.example:80", None),
     ] {
         let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", setting)]);
         let status = if setting.is_empty() { 405 } else { 204 };
         let answer = preflight(&api, "/api/v1/users/me", origin).expect(status);
         for answer in [answer, cross_origin(&api, origin)] {
-            let found =
-                answer.headers.get(ALLOW_ORIGIN).map(|value| value.to_str().expect("ASCII"));
-            assert_eq!(found, allowed, "{setting} {origin}");
-            assert!(!answer.has_header("Access-Control-Allow-Credentials"), "{answer:?}");
+            let expected: Vec<_> = allowed.into_iter().collect();
+            assert_eq!(values(&answer, ALLOW_ORIGIN), expected, "{setting} {origin}");
+            let credentials = values(&answer, "Access-Control-Allow-Credentials");
+            assert_eq!(credentials == ["true"], allowed.is_some_and(|name| name != "*"));
+            let varies = values(&answer, "Vary").contains(&"Origin");
+            assert_eq!(varies, !["", "*"].contains(&setting), "{answer:?}");
         }
     }
 }
 
 #[test]
-fn cors_allows_and_exposes_the_headers_that_the_api_has() {
+fn cors_allows_the_headers_that_are_asked_for_and_exposes_those_that_the_api_has() {
     let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", "https://app.example")]);
     let preflight = |path: &str| preflight(&api, path, "https://app.example");
     let answer = preflight("/api/v1/users/me").expect(204);
     assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT");
-    assert_eq!(answer.header("Vary"), "Origin");
+    let asked = "Access-Control-Request-Method, Access-Control-Request-Headers";
+    assert_eq!(values(&answer, "Vary"), [asked, "Origin"]);
     let has = |answer: &Answer, header: &str, names: &str| {
         let words: BTreeSet<_> = answer.header(header).split(", ").collect();
         let missing: Vec<_> = names.split(' ').filter(|name| !words.contains(name)).collect();
         assert!(missing.is_empty(), "{missing:?}: {answer:?}");
     };
-    let names = "Authorization Content-Type Range If-Range If-None-Match If-Match Idempotency-Key";
-    has(&answer, "Access-Control-Allow-Headers", names);
-    let names = "X-Request-ID ETag Content-Range Location Repr-Digest";
+    let names = "X-Request-ID ETag Content-Range Location Repr-Digest Accept-Encoding";
     has(&cross_origin(&api, "https://app.example"), "Access-Control-Expose-Headers", names);
-    preflight("/api/v1/nope").expect(404);
+    let long = (0..900).map(|n| format!("x-{n}")).collect::<Vec<_>>().join(",");
+    let spaced = long.replace(',', ", ");
+    for (asked, allowed) in [
+        (&[][..], ""),
+        (&["authorization,baggage,sentry-trace"], "authorization, baggage, sentry-trace"),
+        (&["X-Requested-With ,\tx-csrf-token"], "X-Requested-With, x-csrf-token"),
+        (&["a", "b,c"], "a, b, c"),
+        // What is no name of a header is not repeated.
+        (&["a b,,c:d,\"e\",f", "*"], "f, *"),
+        (&[&*long], &*spaced),
+    ] {
+        let request = api.request_at_root("OPTIONS", "/api/v1/uploads");
+        let request = request.header("Origin", "https://app.example");
+        let request = request.header("Access-Control-Request-Method", "POST");
+        let request = request.header("Access-Control-Request-Private-Network", "true");
+        let name = "Access-Control-Request-Headers";
+        let answer =
+            asked.iter().fold(request, |r, value| r.header(name, value)).send().expect(204);
+        assert_eq!(values(&answer, "Access-Control-Allow-Headers"), [allowed]);
+        assert!(!answer.has_header("Access-Control-Allow-Private-Network"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_page_of_another_origin_sees_what_it_is_refused_with() {
+    let origin = ("Origin", "https://app.example");
+    let settings = [
+        ("CLOAKROOM_CORS_ORIGINS", origin.1),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
+        ("CLOAKROOM_RATE_LIMIT_AUTH", "2"),
+    ];
+    let api = Server::start(&settings);
+    let ann = api.sign_up("ann");
+    let file = api.new_file(&ann, "a.txt", "text");
+    let link = api.new_link(&ann, &file);
+    let long = " ".repeat(128 * 1024 + 1);
+    // A path that is unknown, or is so by the settings, is allowed whatever method is asked for.
+    for (method, path) in
+        [("PATCH", "/api/v1/nope"), ("DELETE", "/nope"), ("POST", "/api/v1/users/test-only/create")]
+    {
+        let request = api.request_at_root("OPTIONS", path).header(origin.0, origin.1);
+        let answer = request.header("Access-Control-Request-Method", method).send().expect(204);
+        assert_eq!(values(&answer, "Access-Control-Allow-Methods"), [method]);
+        assert_eq!(values(&answer, ALLOW_ORIGIN), [origin.1]);
+        api.request_at_root(method, path).header(origin.0, origin.1).send().expect(404);
+        // Without a page it is no preflight.
+        api.request_at_root("OPTIONS", path).send().expect(404);
+        api.request_at_root("OPTIONS", path).header(origin.0, origin.1).send().expect(404);
+    }
+    let malformed = api.request_at_root("OPTIONS", "/nope").header(origin.0, origin.1);
+    let malformed = malformed.header("Access-Control-Request-Method", "a b").send().expect(204);
+    assert_eq!(values(&malformed, "Access-Control-Allow-Methods"), [""]);
+    for (request, status) in [
+        (api.request("GET", "/auth/me"), 401),
+        (api.request("GET", "/users").by(&ann), 403),
+        (api.request("GET", "/nope"), 404),
+        (api.request("PATCH", "/auth/me"), 405),
+        (api.request("POST", "/auth/register").body(long.as_str()), 413),
+        (api.request("POST", "/auth/login").json(json!({})), 422),
+        (api.request("POST", "/auth/login").json(json!({})), 429),
+        (api.download_request("GET", &ann, &file), 200),
+        (api.request_at_root("GET", &link), 200),
+        (api.request_at_root("GET", "/healthz"), 200),
+    ] {
+        let answer = request.header(origin.0, origin.1).send().expect(status);
+        assert_eq!(values(&answer, ALLOW_ORIGIN), [origin.1], "{answer:?}");
+        assert_eq!(values(&answer, "Access-Control-Allow-Credentials"), ["true"], "{answer:?}");
+    }
 }
 
 #[test]

@@ -78,7 +78,13 @@ fn edges_of(schema: &Value, media_type: &str) -> Vec<Edge> {
         }
         "boolean" => {
             accepted.extend([json!(true), json!(false)]);
-            vec![(json!("perhaps"), Some(""))]
+            let words = "True t YES y On 1 FALSE F no N off 0".split(' ');
+            // In JSON they are no booleans, and no word means nothing.
+            let problem = (media_type == "application/json").then_some("bool_type");
+            let edges = words.map(|word| (json!(word), problem));
+            edges
+                .chain(["perhaps", "2", " ", "truee"].map(|word| (json!(word), Some(""))))
+                .collect()
         }
         "array" => {
             let items = edges_of(&schema["items"], media_type).into_iter();
@@ -120,7 +126,18 @@ fn edges_of_text(schema: &Value, media_type: &str) -> Vec<Edge> {
     }
     match schema["format"].as_str() {
         Some("uuid") => edges.extend([(json!(UNKNOWN_ID), None), (json!("no-id"), Some(""))]),
-        Some("date-time") => edges.push((json!("ann"), Some(""))),
+        Some("date-time") => {
+            // The unit tests of `model/timestamp.rs` have all forms.
+            let forms = [
+                "2026-01-31T12:00",
+                "2026-01-31 12:00:00+0100",
+                "2026-01-31 12:00 01",
+                "2026-01-31",
+            ];
+            edges.extend(forms.map(|form| (json!(form), None)));
+            let others = ["ann", "2026-W05-6", "2026-01-31T12", "2026-01-31T12:00 Z", "12:00"];
+            edges.extend(others.map(|other| (json!(other), Some("datetime_parsing"))));
+        }
         Some("password") | None => {}
         Some(other) => panic!("{other}"),
     }

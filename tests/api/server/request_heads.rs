@@ -61,9 +61,16 @@ fn a_head_that_breaks_the_rules_is_refused_and_the_connection_closed() {
     for (bytes, reason) in malformed {
         expect_refusal(&api, &bytes, 400, "BAD_REQUEST", reason);
     }
-    let mut bytes = head("").into_bytes();
-    bytes.splice(GET.len()..GET.len(), *b"A: \xff\xfe\r\n");
-    expect_refusal(&api, &bytes, 400, "BAD_REQUEST", "not UTF-8");
+    for name in ["Host", "Content-Length", "Transfer-Encoding", "Connection"] {
+        let host = if name == "Host" { "" } else { "Host: x\r\n" };
+        for value in [&b"\xe9"[..], b"close\xff", b"\xc3\xa9", b"3\xc2\xa0"] {
+            let head = format!("GET /healthz HTTP/1.1\r\n{host}{name}: ");
+            let bytes = [head.as_bytes(), value, b"\r\n\r\n"].concat();
+            expect_refusal(&api, &bytes, 400, "BAD_REQUEST", name);
+        }
+    }
+    let bytes = [GET.as_bytes(), b"Expect: 100-continue\xe9\r\n\r\n"].concat();
+    expect_refusal(&api, &bytes, 417, "EXPECTATION_FAILED", "an expectation that is not ASCII");
     let http_2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned();
     for bytes in [line("GET /healthz HTTP/2.0"), line("GET /healthz HTTP/1.2"), http_2] {
         expect_refusal(&api, &bytes, 505, "HTTP_VERSION_NOT_SUPPORTED", &bytes);

@@ -36,7 +36,8 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         ("CLOAKROOM_RATE_LIMIT_UPLOAD", "-1"),
         ("CLOAKROOM_RATE_LIMIT_GENERAL", "0"),
         ("CLOAKROOM_TRUSTED_PROXIES", "10.0.0.0/33"),
-        ("CLOAKROOM_CORS_ORIGINS", "example.com"),
+        ("CLOAKROOM_CORS_ORIGINS", "https://app.example.com,null"),
+        ("CLOAKROOM_LOGOUT_STATUS", "202"),
         ("CLOAKROOM_ERROR_FORMAT", "xml"),
         ("CLOAKROOM_LOG", "loud"),
         ("CLOAKROOM_LOG_FORMAT", "xml"),
@@ -156,6 +157,7 @@ fn config_prints_effective_values_without_secrets() {
     let lines = [
         "CLOAKROOM_ENV=development",
         "CLOAKROOM_HTTP_SERVER=builtin",
+        "CLOAKROOM_LOGOUT_STATUS=204",
         "CLOAKROOM_USER_STORAGE_QUOTA=2147483648",
         "CLOAKROOM_RATE_LIMIT_AUTH=7",
         "CLOAKROOM_ACCESS_TOKEN_EXPIRE_MINUTES=15",

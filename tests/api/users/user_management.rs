@@ -30,6 +30,7 @@ fn bad_descriptions_of_users_are_refused_field_by_field() {
         ("username", json!("a b"), "value_error"),
         ("email", json!("nobody"), "value_error"),
         ("name", json!("x".repeat(256)), "string_too_long"),
+        ("name", json!(7), "string_type"),
         ("password", json!("short"), "string_too_short"),
         ("role", json!("ADMIN"), "enum"),
         ("permissions", json!("read"), "value_error"),
@@ -41,6 +42,20 @@ fn bad_descriptions_of_users_are_refused_field_by_field() {
         let (body, problem) = (with_member(&body, field, value), format!("{field} {kind}"));
         api.create_user(&root, body.clone()).invalid_in("body", &problem);
         api.update_user(&root, root.id(), body).invalid_in("body", &problem);
+    }
+    // A new account has a name; a change may take it away, and who registers may have none.
+    for name in ["", " ", "\t\n", "\u{a0}"] {
+        let body = json!({"email": "ann@example.com", "name": name, "password": PASSWORD});
+        let too_short = "name string_too_short";
+        api.create_user(&root, body.clone()).invalid_in("body", too_short);
+        let invited = json!({"email": "ann@example.com", "name": name, "invite": true});
+        api.create_user(&root, invited).invalid_in("body", too_short);
+        api.update_user(&root, root.id(), json!({"name": name}))
+            .expect(200)
+            .has(json!({"name": null}));
+        api.update_me(&root, json!({"name": name})).expect(200).has(json!({"name": null}));
+        let ann = api.register_with(with_member(&body, "username", "ann")).expect(201);
+        api.delete_user(&root, &ann.id()).expect(204);
     }
     for c in CONTROL_CHARACTERS {
         let name = json!({ "name": format!("a{c}b") });
