@@ -258,10 +258,8 @@ fn content_type(name: &str) -> &'static str {
 /// Whether the client takes gzip, and likes it no less than no coding at all (RFC 9110, 12.5.3). One without
 /// `Accept-Encoding` may get any, but is often a simple program that reads only what is not compressed.
 fn prefers_gzip(request: &Request) -> bool {
-    let weight = |coding: &str| {
-        let mut items = request.headers("Accept-Encoding").flat_map(|list| list.split(','));
-        items.find_map(|item| weight_of(item, coding))
-    };
+    let weight =
+        |coding: &str| request.elements("Accept-Encoding").find_map(|item| weight_of(item, coding));
     let others = weight("*");
     let gzip = weight("gzip").or(others).unwrap_or(0.0);
     gzip > 0.0 && gzip >= weight("identity").or(others).unwrap_or(0.0)

@@ -239,7 +239,7 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
         log::error!("request {}: {cause}", context.id);
     }
     let (format, now) = (context.app.config.error_format, Timestamp::now());
-    match context.request.is_form() {
+    match context.request.is_form {
         true => grant_error_response(error, format, now),
         false => error_response(error, format, now),
     }

@@ -66,7 +66,6 @@ pub struct Claims {
 /// The claims that are not registered in RFC 7519, 4.1, as they are written in a token.
 #[derive(Serialize, Deserialize)]
 struct PrivateClaims {
-    #[serde(skip_deserializing)]
     username: Option<String>,
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     email: Option<String>,

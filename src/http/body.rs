@@ -6,6 +6,9 @@ use std::sync::Arc;
 use crate::body_memory::{Room, SMALL_BODY};
 use crate::error::Error;
 
+/// The byte order mark in UTF-8, which some programs put before text.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads some bytes of a body into the buffer and returns how many, which is 0 at the end of the body. The number is
 /// how many bytes may still come: a source that knows of more may fail with `FileTooLarge` instead of waiting for them.
 type BodySource<'a> = dyn FnMut(&mut [u8], u64) -> io::Result<usize> + 'a;
@@ -81,12 +84,14 @@ impl<'a> Body<'a> {
         self.received
     }
 
-    /// Reads the whole body, at most `limit` bytes. It takes the memory of what has come, not of what is announced.
+    /// Reads the whole body, at most `limit` bytes, and drops a byte order mark at its beginning. It takes the memory of
+    /// what has come, not of what is announced.
     pub fn read_all(&mut self, limit: u64) -> Result<Vec<u8>, Error> {
         self.set_limit(limit)?;
         let (mut bytes, mut chunk) = (Vec::<u8>::new(), [0; 8192]);
         loop {
             match self.read(&mut chunk)? {
+                0 if bytes.starts_with(BYTE_ORDER_MARK) => return Ok(bytes.split_off(3)),
                 0 => return Ok(bytes),
                 length => {
                     let needed = bytes.len() + length;

@@ -31,14 +31,12 @@ impl<'a> Tags<'a> {
         header: &str,
         opaque_tag: fn(&'a str) -> &'a str,
     ) -> Option<Tags<'a>> {
-        let mut lines = request.headers(header).peekable();
-        lines.peek()?;
-        let tags = lines.flat_map(|line| line.split(','));
-        let tags: Vec<_> = tags.map(|tag| tag.trim_matches([' ', '\t'])).collect();
-        Some(match tags.contains(&"*") {
-            true => Tags::Any,
-            false => Tags::List(tags.into_iter().map(opaque_tag).collect()),
-        })
+        let tags: Vec<_> = request.elements(header).collect();
+        match tags.contains(&"*") {
+            true => Some(Tags::Any),
+            false => Some(Tags::List(tags.into_iter().map(opaque_tag).collect())),
+        }
+        .filter(|_| request.header(header).is_some())
     }
 
     /// Whether one of them is `tag`.

@@ -1,13 +1,10 @@
 //! Typed parameters from the body or the query of a request. Every parameter that breaks a rule is noted, so that one
 //! response can report all of them.
 
-use std::io::Read;
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Number, Value};
 
-use super::body::Body;
-use super::multipart::Multipart;
 use crate::error::{Error, FieldError, FieldLocation, Problem};
 use crate::model::page::PageRequest;
 use crate::model::{problems, rules};
@@ -26,7 +23,7 @@ pub struct Params {
 const DEFAULT_PAGE_SIZE: i64 = 20;
 
 impl Params {
-    /// Makes an empty set of parameters. Errors of a multipart form are noted in such a set.
+    /// Makes an empty set of parameters. The fields of a multipart form are added with [`Params::set`].
     pub fn new(location: FieldLocation) -> Params {
         Params { location, values: Map::new(), errors: Vec::new() }
     }
@@ -58,24 +55,6 @@ impl Params {
         Params { values: values.collect(), ..Params::new(location) }
     }
 
-    /// Parses a `multipart/form-data` body, whose boundary stands in `content_type`. Parts that are files are ignored.
-    /// Of several others with the same name the last one counts.
-    pub fn from_multipart(content_type: &str, mut bytes: &[u8]) -> Result<Params, Error> {
-        let limit = bytes.len() as u64;
-        let mut body = Body::new(|buffer, _| bytes.read(buffer), None);
-        body.set_limit(limit)?;
-        let mut parts = Multipart::new(&mut body, content_type)?;
-        let mut form = Params::new(FieldLocation::Body);
-        while let Some(part) = parts.next()? {
-            if part.filename.is_none() {
-                let text = parts.text(usize::MAX)?;
-                let text = text.ok_or_else(|| FieldError::of_body(problems::NOT_UTF8))?;
-                form.values.insert(part.name, text.into());
-            }
-        }
-        Ok(form)
-    }
-
     /// Lets `read` take the parameters it wants. Returns its result, or all errors that were noted meanwhile. If the
     /// query or body as a whole has an error, `read` is not called.
     pub fn read<T>(mut self, read: impl FnOnce(&mut Params) -> T) -> Result<T, Error> {
@@ -89,6 +68,11 @@ impl Params {
     /// Returns `value`, or the errors if any were noted. If `value` is `None`, at least one must have been noted.
     pub fn finish<T>(self, value: Option<T>) -> Result<T, Error> {
         value.filter(|_| self.errors.is_empty()).ok_or(Error::Invalid(self.errors))
+    }
+
+    /// Adds a text parameter, in place of an earlier one with this name.
+    pub fn set(&mut self, name: &str, text: String) {
+        self.values.insert(name.to_owned(), text.into());
     }
 
     /// Notes that a parameter breaks a rule, unless [`MAX_ERRORS`] were noted.

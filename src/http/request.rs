@@ -1,5 +1,6 @@
 //! A request as handlers see it: its head, and a body that is read only when they ask for it.
 
+use std::io::Read;
 use std::net::IpAddr;
 
 use uuid::Uuid;
@@ -9,16 +10,17 @@ use super::multipart::Multipart;
 use super::params::Params;
 use crate::body_memory::SMALL_BODY;
 use crate::config::{CorsOrigins, is_loopback};
-use crate::error::{Error, FieldError, FieldLocation, Problem, TokenProblem};
+use crate::error::{Error, FieldError, FieldLocation, TokenProblem};
 use crate::model::media_type::without_parameters;
-use crate::model::problems;
+use crate::model::problems::{NOT_JSON, NOT_MULTIPART, NOT_UTF8};
 
 /// Longest JSON or form body, in bytes, and that of a refresh, which is read before it is known who sends it.
 pub const MAX_TEXT_BODY: u64 = 128 * 1024;
 pub const MAX_REFRESH_BODY: u64 = 8 * 1024;
 
-/// The byte order mark in UTF-8.
-pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// The media types of HTML forms.
+const URL_ENCODED: &str = "application/x-www-form-urlencoded";
+const FORM_DATA: &str = "multipart/form-data";
 
 /// The id of a request, for the log and the response header `X-Request-ID`: the one that the client sent, if it is a
 /// UUID, otherwise a new one. Other text is not taken over into the log.
@@ -30,8 +32,8 @@ pub fn request_id(header: Option<&str>) -> Uuid {
 pub struct Request<'a> {
     head: &'a rouille::Request,
     pub body: Body<'a>,
-    /// Whether the body was read and is an HTML form.
-    is_form: bool,
+    /// Whether [`Request::json_or_form`] has read an HTML form.
+    pub is_form: bool,
 }
 
 impl<'a> Request<'a> {
@@ -61,20 +63,22 @@ impl<'a> Request<'a> {
         named.into_iter().map(|(_, value)| value)
     }
 
+    /// The elements of all headers of that name, which are lists (RFC 9110, 5.6.1). An empty value is one empty element.
+    pub fn elements(&self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let all = self.headers(name).flat_map(|list| list.split(','));
+        all.map(|element| element.trim_matches([' ', '\t']))
+    }
+
     /// The token in the `Authorization` header, which must consist of `Bearer`, in upper or lower case, and one word
     /// (RFC 6750, 2.1). One that is not UTF-8 is no token of ours, whatever scheme it names.
     pub fn bearer_token(&self) -> Result<&'a str, Error> {
         let value = self.header("Authorization").unwrap_or_default();
-        if value.contains(char::REPLACEMENT_CHARACTER) {
-            return Err(Error::InvalidToken(TokenProblem::NotOurs));
-        }
         let mut words = value.split_ascii_whitespace();
-        let scheme = words.next().ok_or(Error::AuthenticationRequired)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Error::InvalidScheme);
-        }
-        match (words.next(), words.next()) {
-            (Some(token), None) => Ok(token),
+        match (words.next(), words.next(), words.next()) {
+            (None, ..) => Err(Error::AuthenticationRequired),
+            _ if value.contains('\u{fffd}') => Err(Error::InvalidToken(TokenProblem::NotOurs)),
+            (Some(word), ..) if !word.eq_ignore_ascii_case("bearer") => Err(Error::InvalidScheme),
+            (_, Some(token), None) => Ok(token),
             _ => Err(Error::InvalidAuthorization),
         }
     }
@@ -101,8 +105,7 @@ impl<'a> Request<'a> {
     /// Whether `Accept` names `text/html`, as browsers do when they open an address. `*/*`, which most programs send,
     /// does not count.
     pub fn takes_html(&self) -> bool {
-        let mut types = self.headers("Accept").flat_map(|list| list.split(','));
-        types.any(|one| without_parameters(one) == "text/html")
+        self.elements("Accept").any(|one| without_parameters(one) == "text/html")
     }
 
     /// The parameters in the query.
@@ -112,7 +115,7 @@ impl<'a> Request<'a> {
 
     /// The parameters in a JSON body, whatever its `Content-Type` says.
     pub fn json(&mut self) -> Result<Params, Error> {
-        let bytes = self.bytes(MAX_TEXT_BODY)?;
+        let bytes = self.body.read_all(MAX_TEXT_BODY)?;
         self.parse_json(&bytes)
     }
 
@@ -120,36 +123,16 @@ impl<'a> Request<'a> {
     /// (RFC 6749, 4.3.2), in either encoding. The body is a form if `Content-Type` says so, unless it begins like a
     /// JSON object: some clients, such as curl, send JSON with the type of a form. It may have `limit` bytes.
     pub fn json_or_form(&mut self, limit: u64) -> Result<Params, Error> {
-        let bytes = self.bytes(limit)?;
-        let content_type = self.header("Content-Type").unwrap_or_default();
+        let bytes = self.body.read_all(limit)?;
         let first = bytes.trim_ascii_start().first();
-        self.is_form = first != Some(&b'{');
-        match without_parameters(content_type).as_str() {
-            "application/x-www-form-urlencoded" if self.is_form => {
-                Ok(Params::from_urlencoded(FieldLocation::Body, text(&bytes)?))
-            }
-            "multipart/form-data" if self.is_form && first.is_some() => {
-                Params::from_multipart(content_type, &bytes)
-            }
-            _ => {
-                self.is_form = false;
-                self.parse_json(&bytes)
-            }
+        let content_type = self.header("Content-Type").unwrap_or_default();
+        let media_type = without_parameters(content_type);
+        self.is_form = first != Some(&b'{') && [URL_ENCODED, FORM_DATA].contains(&&*media_type);
+        match &*media_type {
+            _ if !self.is_form || first.is_none() => self.parse_json(&bytes),
+            FORM_DATA => form_data(content_type, &bytes),
+            _ => Ok(Params::from_urlencoded(FieldLocation::Body, text(&bytes)?)),
         }
-    }
-
-    /// Whether [`Request::json_or_form`] has read a form.
-    pub fn is_form(&self) -> bool {
-        self.is_form
-    }
-
-    /// Reads the whole body, without the byte order mark that some programs put before UTF-8.
-    fn bytes(&mut self, limit: u64) -> Result<Vec<u8>, Error> {
-        let mut bytes = self.body.read_all(limit)?;
-        if bytes.starts_with(BYTE_ORDER_MARK) {
-            bytes.drain(..BYTE_ORDER_MARK.len());
-        }
-        Ok(bytes)
     }
 
     /// Parses a JSON body; of several large ones at the same time one after the other.
@@ -162,22 +145,14 @@ impl<'a> Request<'a> {
     /// The error of this request: if its body cannot be read, and has a content coding, that is why, because none is
     /// decoded.
     pub fn why_unreadable(&self, error: Error) -> Error {
-        const UNREADABLE: [Problem; 3] =
-            [problems::NOT_JSON, problems::NOT_UTF8, problems::NOT_MULTIPART];
-        let mut codings = self.headers("Content-Encoding").flat_map(|list| list.split(','));
-        let is_coded = codings.any(|coding| {
-            let coding = coding.trim_matches([' ', '\t']);
-            !coding.is_empty() && !coding.eq_ignore_ascii_case("identity")
-        });
-        let is_of_body = |error: &FieldError| {
-            error.location == FieldLocation::Body
-                && error.field.is_none()
-                && UNREADABLE.contains(&error.problem)
-        };
+        let mut codings = self.elements("Content-Encoding").map(str::to_ascii_lowercase);
+        let is_coded = !codings.all(|coding| ["", "identity"].contains(&&*coding));
         let is_unreadable = match &error {
-            Error::BodyCutShort | Error::BodyMalformed => true,
-            Error::Invalid(errors) => errors.iter().any(is_of_body),
-            _ => false,
+            Error::Invalid(errors) => errors.iter().any(|error| {
+                (error.location, error.field) == (FieldLocation::Body, None)
+                    && [NOT_JSON, NOT_UTF8, NOT_MULTIPART].contains(&error.problem)
+            }),
+            other => matches!(other, Error::BodyCutShort | Error::BodyMalformed),
         };
         if is_coded && is_unreadable { Error::EncodingNotSupported } else { error }
     }
@@ -190,9 +165,25 @@ impl<'a> Request<'a> {
     }
 }
 
+/// The parameters in a `multipart/form-data` body, whose boundary stands in `content_type`. Parts that are files are
+/// ignored. Of several others with the same name the last one counts.
+fn form_data(content_type: &str, mut bytes: &[u8]) -> Result<Params, Error> {
+    let mut body = Body::new(|buffer, _| bytes.read(buffer), None);
+    body.set_limit(u64::MAX)?;
+    let mut parts = Multipart::new(&mut body, content_type)?;
+    let mut form = Params::new(FieldLocation::Body);
+    while let Some(part) = parts.next()? {
+        if part.filename.is_none() {
+            let text = parts.text(usize::MAX)?;
+            form.set(&part.name, text.ok_or_else(|| FieldError::of_body(NOT_UTF8))?);
+        }
+    }
+    Ok(form)
+}
+
 /// The text of a body.
 fn text(bytes: &[u8]) -> Result<&str, Error> {
-    std::str::from_utf8(bytes).map_err(|_| FieldError::of_body(problems::NOT_JSON))
+    std::str::from_utf8(bytes).map_err(|_| FieldError::of_body(NOT_JSON))
 }
 
 /// Whether no foreign web page can have sent a request with this `Host` and these `Origin` headers.

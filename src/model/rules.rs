@@ -87,11 +87,6 @@ pub fn token_name(text: &str) -> Result<String, Problem> {
     trimmed(text, TOKEN_NAME_LENGTH)
 }
 
-/// The display name of an account that an administrator makes: [`name`], but not empty.
-pub fn new_name(text: &str) -> Result<String, Problem> {
-    trimmed(text, 1..=MAX_NAME)
-}
-
 fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem> {
     check_text(&nfc(text.trim()), length).and_then(check_visible).map(str::to_owned)
 }

@@ -122,10 +122,8 @@ impl ProtocolHeaders {
             }
             self.chunked = true;
         } else if is("connection") {
-            if !value.is_ascii() {
-                return Err(Error::BadRequest);
-            }
-            for option in value.split(',').map(str::trim) {
+            let options = value.is_ascii().then(|| value.split(',')).ok_or(Error::BadRequest)?;
+            for option in options.map(str::trim) {
                 self.close |= option.eq_ignore_ascii_case("close");
                 self.keep_alive |= option.eq_ignore_ascii_case("keep-alive");
             }
@@ -156,10 +154,9 @@ impl ProtocolHeaders {
 /// The value of the first header `name` in a complete head that [`RequestHead::parse`] has refused. `None` if it is
 /// not there or not UTF-8.
 pub fn find_header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
-    head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+    head.split(|byte| *byte == b'\n').skip(1).map(<[u8]>::trim_ascii_end).find_map(|line| {
         let (key, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
-        key.eq_ignore_ascii_case(name.as_bytes())
-            .then(|| std::str::from_utf8(value[1..].trim_ascii()).ok())?
+        key.eq_ignore_ascii_case(name.as_bytes()).then(|| std::str::from_utf8(&value[1..]).ok())?
     })
 }
 

@@ -15,17 +15,16 @@ use crate::api::turns::ExportTurn;
 use crate::db::audit;
 use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
 use crate::error::Error;
+use crate::http::body::BYTE_ORDER_MARK;
 use crate::http::csv::{CSV, CsvRows};
 use crate::http::params::Params;
-use crate::http::request::BYTE_ORDER_MARK;
 use crate::http::response::{self, Response, ResponseBody};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 
 fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
     let email = query.filter("email", rules::search_part);
-    let csv = |text: &str| rules::choice(&text.to_ascii_lowercase(), &[("csv", ())]);
-    query.optional("format", csv);
+    query.optional("format", |text| rules::choice(&text.to_ascii_lowercase(), &[("csv", ())]));
     (email, wants_mark(query))
 }
 
@@ -138,8 +137,7 @@ pub fn export_response(
     });
     let filename = format!("{subject}-{}.csv", OffsetDateTime::now_utc().date());
     let mark = has_mark.then(|| BYTE_ORDER_MARK.to_vec());
-    let body = mark.into_iter().chain(first).map(Ok).chain(rest);
-    let body = ResponseBody::Batches(Box::new(body));
+    let body = ResponseBody::Batches(Box::new(mark.into_iter().chain(first).map(Ok).chain(rest)));
     Ok(Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", CSV)
         .with_header("Content-Disposition", format!("attachment; filename={filename}")))

@@ -26,7 +26,7 @@ fn read_new_account(
     let is_invited = body.boolean("invite").unwrap_or(false) && !body.has("password");
     let account = AccountFields {
         email: Some(body.required("email", rules::email)),
-        name: Some(body.required("name", rules::new_name)),
+        name: Some(body.required("name", |text| rules::non_empty(&rules::name(text)?))),
         is_invited,
         ..read_optional_fields(body)
     };

@@ -20,16 +20,15 @@ const PREFLIGHT_MAX_AGE: &str = "600";
 pub fn preflight(context: &RequestContext, refusal: &Error) -> Option<Response> {
     let request = &context.request;
     let method = request.header("Access-Control-Request-Method")?;
-    let is_preflight = request.method() == "OPTIONS" && request.header("Origin").is_some();
-    if !is_preflight || context.app.config.cors_origins == CorsOrigins::Off {
+    request.header("Origin")?;
+    if request.method() != "OPTIONS" || context.app.config.cors_origins == CorsOrigins::Off {
         return None;
     }
     let methods = match refusal {
         Error::MethodNotAllowed(methods) => methods,
         _ => Some(method).filter(|method| is_token(method)).unwrap_or_default(),
     };
-    let asked = request.headers("Access-Control-Request-Headers");
-    let asked = asked.flat_map(|list| list.split(',')).map(|name| name.trim_matches([' ', '\t']));
+    let asked = request.elements("Access-Control-Request-Headers");
     let headers: Vec<&str> = asked.filter(|name| is_token(name)).collect();
     let response = Response::empty(204)
         .with_header("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")

@@ -113,11 +113,9 @@ pub fn exporters(context: &RequestContext) -> Exporters {
 /// a body that cannot be parsed is ignored.
 pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
     let body = context.request.json_or_form(MAX_REFRESH_BODY);
-    let in_body = body.and_then(|body| {
-        body.read(|body| {
-            body.alias("refresh_token", "token");
-            body.optional("refresh_token", rules::token)
-        })
+    let in_body = body.and_then(|mut body| {
+        body.alias("refresh_token", "token");
+        body.read(|body| body.optional("refresh_token", rules::token))
     });
     let claims = match in_body {
         Ok(Some(token)) => context.app.verify_token(&token, TokenType::Refresh)?,
