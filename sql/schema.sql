@@ -438,6 +438,8 @@ CREATE TABLE files (
     version integer NOT NULL DEFAULT 1,
     -- The number of the latest change: 0 if that was before numbers were given.
     change_number bigint NOT NULL DEFAULT nextval('change_numbers'),
+    -- Whether all of the content is UTF-8 without NUL.
+    is_utf8 boolean NOT NULL DEFAULT false,
     disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
@@ -479,6 +481,7 @@ CREATE TABLE deleted_files (
     deleted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- Whether the file was younger than a day when it was deleted.
     was_young boolean NOT NULL,
+    is_utf8 boolean NOT NULL DEFAULT false,
     disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
@@ -769,9 +772,9 @@ BEGIN
         DELETE FROM deleted_files WHERE id = ANY (fitting) RETURNING *
     )
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
-                       description, upload_date, updated_at, is_public, version)
+                       description, upload_date, updated_at, is_public, version, is_utf8)
     SELECT id, user_id, filename, original_filename, content_type, file_size, 'files/' || id, file_hash, description,
-           upload_date, updated_at, is_public, version
+           upload_date, updated_at, is_public, version, is_utf8
     FROM back;
     WITH recalled AS (
         DELETE FROM file_deletions WHERE file_id = ANY (fitting) RETURNING file_id

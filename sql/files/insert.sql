@@ -1,9 +1,9 @@
 -- Records a file if it fits into all quotas. $1: id; $2: owner; $3: filename; $4: content type; $5: size in bytes; $6:
 -- hash; $7: description; $8, $9: the quotas of bytes and of files of an owner without quotas of its own; $10: quota of
 -- bytes of the whole service; $11, $12: address and request id of the event; $13: quota of bytes of young accounts that
--- registered themselves; $14, $15: the idempotency key and the hash of the request, or null. No row means that there is
--- no such user; a row without an id means that the file does not fit, that its key was used within a day, or that the
--- user has too many keys.
+-- registered themselves; $14, $15: the idempotency key and the hash of the request, or null; $16: whether all of the
+-- content is UTF-8 without NUL. No row means that there is no such user; a row without an id means that the file does
+-- not fit, that its key was used within a day, or that the user has too many keys.
 -- The lock of the owner's row makes parallel uploads of one user wait for each other. Each then sees the totals that
 -- the one before it left, to which the triggers on files add, so the quotas are exact. Uploads of several users wait
 -- for each other only near the quota of the service. The owner's row is always locked first; otherwise two uploads
@@ -34,8 +34,8 @@ WITH patience AS (
     RETURNING file_id
 ), file AS (
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
-                       description)
-    SELECT $1, id, $3, $3, $4, $5, 'files/' || $1::uuid, $6, $7 FROM fitting
+                       description, is_utf8)
+    SELECT $1, id, $3, $3, $4, $5, 'files/' || $1::uuid, $6, $7, $16 FROM fitting
     WHERE $14 IS NULL OR EXISTS (SELECT FROM key)
     RETURNING *
 ), event AS (

@@ -3,7 +3,7 @@
 -- filenames; content types; sizes in bytes; hashes; descriptions; addresses and request ids of the events. $10, $11:
 -- the quotas of bytes and of files of an owner without quotas of its own; $12: quota of bytes of the whole service;
 -- $13: quota of bytes of young accounts that registered themselves. $14, $15: idempotency keys and hashes of the
--- requests, null for those without. A row for each recorded file.
+-- requests, null for those without; $16: whether all of a content is UTF-8 without NUL. A row for each recorded file.
 -- Nobody's file waits for another user's lock: an owner is passed over if its row is locked, or that of own_changes,
 -- which the event of an upload changes, or if there is none yet. Nor is a file recorded here that would not fit after
 -- those of the same owner before it. The files before it and it must together be small in the sense of has_storage_for,
@@ -16,9 +16,9 @@ WITH patience AS (
     SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files,
            (sum(file_size) OVER (ORDER BY number))::bigint AS bytes_of_all
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::inet[],
-                $9::uuid[], $14::text[], $15::bytea[]) WITH ORDINALITY
+                $9::uuid[], $14::text[], $15::bytea[], $16::boolean[]) WITH ORDINALITY
          AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, key,
-                    request_hash, number)
+                    request_hash, is_utf8, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
     SELECT id, total_uploads, total_storage_used, storage_quota, file_quota,
@@ -47,8 +47,8 @@ WITH patience AS (
     RETURNING file_id
 ), file AS (
     INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
-                       description)
-    SELECT id, user_id, filename, filename, content_type, file_size, 'files/' || id, file_hash, description
+                       description, is_utf8)
+    SELECT id, user_id, filename, filename, content_type, file_size, 'files/' || id, file_hash, description, is_utf8
     FROM admitted WHERE key IS NULL OR id IN (SELECT file_id FROM keyed)
     RETURNING *
 ), event AS (

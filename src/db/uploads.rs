@@ -31,6 +31,8 @@ pub struct NewFile {
     pub size: u64,
     /// SHA-256 of the content, hexadecimal.
     pub hash: String,
+    /// Whether all of the content is UTF-8 without NUL.
+    pub is_utf8: bool,
     pub description: Option<String>,
     /// The client's address and the id of its request, for the audit log.
     pub address: Option<IpAddr>,
@@ -125,6 +127,7 @@ fn insert_many(
             &(quotas.young_bytes as i64),
             &each(files, |file| file.key.as_deref()),
             &each(files, |file| file.key.as_ref().map(|_| file.request_hash())),
+            &each(files, |file| file.is_utf8),
         ],
     )?;
     let mut recorded: Vec<File> = rows.iter().filter_map(from_row).collect();
@@ -154,6 +157,7 @@ fn insert(db: &Database, file: &NewFile, quotas: &FileQuotas) -> Result<File, Er
             &(quotas.young_bytes as i64),
             &file.key,
             &file.key.as_ref().map(|_| file.request_hash()),
+            &file.is_utf8,
         ],
     )?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;

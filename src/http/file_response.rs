@@ -160,12 +160,13 @@ fn parse_range(header: &str, length: u64) -> Option<Range<u64>> {
     Some(from..to)
 }
 
-/// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token is written as it is. Any other name
-/// is quoted, with `_` in place of everything but printable ASCII; if anything was replaced, the whole name follows as
-/// `filename*` (RFC 8187). So no character of the name can end the parameter or the header.
+/// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token without `%` is written as it is. Any
+/// other name is quoted, with `_` in place of everything but printable ASCII. If anything was replaced, or if the name
+/// holds `%` or `=?`, from which browsers decode a name (RFC 6266, appendix D), the whole name follows as `filename*`
+/// (RFC 8187). So no character of the name can end the parameter or the header.
 fn content_disposition(kind: &str, name: &str) -> String {
-    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    if !name.is_empty() && name.bytes().all(is_token) {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&b);
+    if !name.is_empty() && name.bytes().all(is_plain) {
         return format!("{kind}; filename={name}");
     }
     let mut quoted = String::new();
@@ -177,7 +178,8 @@ fn content_disposition(kind: &str, name: &str) -> String {
         }
     }
     let plain = format!("{kind}; filename=\"{quoted}\"");
-    if name.chars().all(|c| matches!(c, ' '..='~')) {
+    let is_decoded = name.contains('%') || name.contains("=?");
+    if name.chars().all(|c| matches!(c, ' '..='~')) && !is_decoded {
         plain
     } else {
         format!("{plain}; filename*=UTF-8''{}", utf8_percent_encode(name, NOT_ATTR_CHAR))
@@ -226,7 +228,9 @@ mod tests {
     fn no_filename_can_end_the_parameter_or_the_header() {
         for (name, expected) in [
             ("a.txt", "attachment; filename=a.txt"),
-            ("%41.txt", "attachment; filename=%41.txt"),
+            ("%41.txt", "attachment; filename=\"%41.txt\"; filename*=UTF-8''%2541.txt"),
+            ("=?x", "attachment; filename=\"=?x\"; filename*=UTF-8''%3D%3Fx"),
+            ("a=b?", "attachment; filename=\"a=b?\""),
             ("a b.txt", "attachment; filename=\"a b.txt\""),
             ("a;b=c.txt", "attachment; filename=\"a;b=c.txt\""),
             ("a\"b\\.txt", "attachment; filename=\"a\\\"b\\\\.txt\""),

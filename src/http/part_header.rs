@@ -72,7 +72,7 @@ pub fn parse_header(bytes: &[u8]) -> Result<PartHeader, Error> {
     for (name, value) in disposition {
         match name.as_str() {
             "name" => part.name = value,
-            "filename" => part.filename = part.filename.or(Some(value)),
+            "filename" => part.filename = part.filename.or(Some(decode_form_escapes(&value))),
             // RFC 7578, 4.2 forbids this parameter, but some clients send it for names that are not ASCII.
             "filename*" => part.filename = decode_extended(&value).or(part.filename),
             _ => {}
@@ -124,6 +124,12 @@ fn unquote(text: &str) -> (String, &str) {
     (value, "")
 }
 
+/// Decodes what the forms of browsers write in place of a quote and of the ends of lines (HTML standard, "multipart
+/// form data"), and nothing else: they write `%` as it is, so any other sequence is part of the name.
+fn decode_form_escapes(filename: &str) -> String {
+    filename.replace("%22", "\"").replace("%0A", "\n").replace("%0D", "\r")
+}
+
 /// Decodes a value of the form `UTF-8'language'percent-encoded` (RFC 8187, 3.2). Returns `None` for other charsets.
 fn decode_extended(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
@@ -171,9 +177,19 @@ mod tests {
                 "a Windows path",
             ),
             (
-                r#"form-data; name="file"; filename="%22%41.txt""#,
-                Some("%22%41.txt"),
-                "percent signs are not decoded",
+                r#"form-data; name="file"; filename="5%22%0D%0A%0a%2522%41%2F%.txt""#,
+                Some("5\"\r\n%0a%2522%41%2F%.txt"),
+                "what forms write for a quote and ends of lines is decoded, once",
+            ),
+            (
+                r#"form-data; name="file"; filename="%2%22; %0%0A""#,
+                Some("%2\"; %0\n"),
+                "what is left of a sequence makes no new one",
+            ),
+            (
+                r#"form-data; name="file"; filename*=UTF-8''5%2522.txt"#,
+                Some("5%22.txt"),
+                "extended names are decoded by their own rule alone",
             ),
             ("form-data; name=\"file\"; filename=\"\u{fc}.txt\"", Some("\u{fc}.txt"), "UTF-8"),
             (

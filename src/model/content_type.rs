@@ -3,6 +3,7 @@
 
 use super::media_type::{listed, spellings, without_parameters};
 use super::type_families::{FAMILIES, GZIP, LOOK_ALIKE, OLE, PROGRAMS, RAR, ZIP};
+use super::utf8::Utf8Check;
 use crate::config::{UploadTypes, is_media_type};
 use crate::error::Error;
 
@@ -133,11 +134,9 @@ fn has_pe_header(first: &[u8]) -> bool {
 /// Whether the bytes are UTF-8 without NUL. If there are [`SIGNATURE_BYTES`] of them, the file probably goes on, so its
 /// last character may be cut off.
 fn is_utf8_text(bytes: &[u8]) -> bool {
-    !bytes.contains(&0)
-        && match std::str::from_utf8(bytes) {
-            Ok(_) => true,
-            Err(error) => error.error_len().is_none() && bytes.len() == SIGNATURE_BYTES,
-        }
+    let mut text = Utf8Check::default();
+    text.add(bytes);
+    text.is_whole() || (bytes.len() == SIGNATURE_BYTES && text.may_go_on())
 }
 
 /// What no signature shows, or who sends it does not know.

@@ -13,6 +13,7 @@ pub mod text;
 pub mod timestamp;
 pub mod type_families;
 pub mod user;
+pub mod utf8;
 
 /// Hexadecimal text: two lower-case digits for each byte.
 pub fn hex(bytes: &[u8]) -> String {

@@ -14,6 +14,7 @@ use super::Contents;
 use super::file_system::{create_file, remove_file, translate};
 use crate::error::Error;
 use crate::model::hex;
+use crate::model::utf8::Utf8Check;
 
 /// A content that is being written and hashed. Dropping it without [`Draft::keep`] removes it, so a request that fails
 /// leaves nothing behind.
@@ -24,6 +25,7 @@ pub struct Draft {
     /// Where it goes once it is complete.
     contents: Arc<dyn Contents>,
     hash: Sha256,
+    text: Utf8Check,
     size: u64,
     /// Whether there is a record already, so that a file of this name counts as the content.
     is_recorded: bool,
@@ -61,6 +63,7 @@ impl Draft {
             path,
             contents,
             hash: Sha256::new(),
+            text: Utf8Check::default(),
             size: 0,
             is_recorded,
             is_stored: false,
@@ -89,10 +92,16 @@ impl Draft {
         Ok(())
     }
 
-    /// Counts and hashes `bytes` without storing them, for a content that is not kept.
+    /// Counts, hashes and checks `bytes` without storing them, for a content that is not kept.
     pub fn skip(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
+        self.text.add(bytes);
         self.size += bytes.len() as u64;
+    }
+
+    /// Whether what was written so far is UTF-8 without NUL.
+    pub fn is_utf8(&self) -> bool {
+        self.text.is_whole()
     }
 
     /// The file that is written until the content is complete.

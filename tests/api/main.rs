@@ -89,6 +89,7 @@ mod files {
     mod downloads;
     mod file_faults;
     mod file_management;
+    mod filenames;
     mod hostile_uploads;
     mod links;
     mod many_files;
@@ -96,6 +97,7 @@ mod files {
     mod parallel_uploads;
     mod repeated_uploads;
     mod service_quota;
+    mod shown_text;
     #[cfg(feature = "s3")]
     mod store;
     #[cfg(feature = "s3")]

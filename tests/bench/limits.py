@@ -54,7 +54,7 @@ LIST = ("files/list_newest", ["md5('user1')::uuid", "20", "0"])
 FILE_NUMBER = "\\set n random(1, 1000000000000000000)\n"
 FILE = ["lpad(to_hex(:n::bigint), 32, '0')::uuid", "{owner}", "'report.pdf'", "'application/pdf'", "10240"]
 FILE += ["repeat('a', 64)", "NULL::text", "1e15::bigint", "10000000", "1e15::bigint", "NULL::inet", "gen_random_uuid()"]
-FILE += ["1e15::bigint", "NULL::text", "NULL::bytea"]
+FILE += ["1e15::bigint", "NULL::text", "NULL::bytea", "false"]
 ONE_OWNER = "md5('user2')::uuid"
 OWN_OWNER = "md5('user' || (:client_id::int + 2))::uuid"
 # A commit that waits for the disk, as that of an upload does, but for no row that others change.

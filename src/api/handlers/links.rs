@@ -10,7 +10,7 @@ use super::uploads::download_response;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{SignedIn, json_body};
 use crate::auth::random_bytes;
-use crate::db::file_links::{self, NewFileLink};
+use crate::db::file_links::{self, LinkedFile, NewFileLink};
 use crate::error::Error;
 use crate::http::file_response::FileUse;
 use crate::http::params::Params;
@@ -69,13 +69,19 @@ pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let takes_html = context.request.takes_html();
     download_response(context, || {
         let found = file_links::find_file(&context.db, &hash);
-        let (file, inline) = found.map_err(|error| match error {
+        let LinkedFile { file, inline, is_utf8 } = found.map_err(|error| match error {
             Error::LinkNotFound => Error::LinkEnded { takes_html },
             other => other,
         })?;
-        let file = file.with_listed_type(&context.app.config.allowed_upload_types);
-        let inline = inline && media_type::is_shown_safely(&file.content_type);
-        Ok((file, if inline { FileUse::ShownByLink } else { FileUse::SavedByLink }))
+        let mut file = file.with_listed_type(&context.app.config.allowed_upload_types);
+        if !(inline && media_type::is_shown_safely(&file.content_type)) {
+            return Ok((file, FileUse::SavedByLink));
+        }
+        // Browsers take a text for windows-1252, unless its first bytes or this say something else.
+        if is_utf8 && file.content_type == "text/plain" {
+            file.content_type += "; charset=utf-8";
+        }
+        Ok((file, FileUse::ShownByLink))
     })
 }
 

@@ -197,7 +197,7 @@ fn no_filename_escapes_from_content_disposition() {
     let (long, underscores, encoded) =
         ("\u{e9}".repeat(255), "_".repeat(255), "%C3%A9".repeat(255));
     for (name, parameters) in [
-        ("%41.txt", "filename=%41.txt"),
+        ("%41.txt", "filename=\"%41.txt\"; filename*=UTF-8''%2541.txt"),
         ("a b.txt", "filename=\"a b.txt\""),
         ("a;b.txt", "filename=\"a;b.txt\""),
         ("a\\\"b.txt", "filename=\"a\\\"b.txt\""),

@@ -58,13 +58,14 @@ fn upload(api: &Server, user: &Tokens, n: usize) -> Answer {
 }
 
 fn request(api: &Server, user: &Tokens, n: usize) -> Request {
-    let form = file_form(&format!("{n}.txt"), "text/plain", content(n).as_bytes());
+    let form = file_form(&format!("{n}.txt"), "text/plain", &content(n));
     let form = form.field("description", &format!("Number {n}"));
     api.upload_request(user, form.bytes()).header("X-Request-ID", &request_id(n))
 }
 
-fn content(n: usize) -> String {
-    "x".repeat(n + 1)
+/// Every third one is UTF-8.
+fn content(n: usize) -> Vec<u8> {
+    vec![[b'x', 0, 0xe9][n % 3]; n + 1]
 }
 
 fn request_id(n: usize) -> String {
@@ -83,13 +84,17 @@ fn uploads_that_come_together_are_recorded_in_one_commit() {
             "original_filename": format!("{n}.txt"),
             "content_type": "text/plain",
             "file_size": n + 1,
-            "file_hash": sha256(content(n).as_bytes()),
+            "file_hash": sha256(&content(n)),
             "description": format!("Number {n}"),
             "is_public": false,
         }));
         let file = answer.id();
         api.get(&format!("/uploads/{file}"), senders[n]).expect(200).has(answer.json());
-        assert_eq!(api.download(senders[n], &file).expect(200).bytes, content(n).as_bytes());
+        assert_eq!(api.download(senders[n], &file).expect(200).bytes, content(n));
+        let link = api.create_link(senders[n], &file, json!({"inline": true})).expect(201).json();
+        let answer = api.open_link(link["url"].as_str().expect("a path")).expect(200);
+        let kinds = ["text/plain; charset=utf-8", "text/plain", "text/plain"];
+        assert_eq!(answer.header("Content-Type"), kinds[n % 3]);
         let event = format!(
             "audit_events WHERE action = 'file.upload' AND subject_id = '{file}' AND actor_id = '{}'
              AND request_id = '{}' AND host(address) = '127.0.0.1' AND details = '{{\"file_size\": {}}}'",

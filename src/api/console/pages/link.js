@@ -66,5 +66,6 @@ async function find(address, signal) {
   if (!response.ok) throw errorOf(response.status, header, "");
   const [, use, quoted, bare, encoded] = DISPOSITION.exec(header("Content-Disposition"));
   const name = encoded ? decodeURIComponent(encoded) : quoted?.replace(/\\(.)/g, "$1") ?? bare;
-  return { name, type: header("Content-Type"), size: header("Content-Length"), isShown: use === "inline" };
+  const [type] = header("Content-Type")?.split(";") ?? []; // a text may have its charset there
+  return { name, type, size: header("Content-Length"), isShown: use === "inline" };
 }
