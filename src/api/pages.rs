@@ -38,7 +38,7 @@ const CONSOLE: &str = include_str!("console/index.html");
 const ASSETS: &[(&str, &[u8])] = files!("console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "controls.js" "dialogs.js"
     "dom.js" "drops.js" "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "folders.js"
-    "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "main.js" "notices.js" "pages.css"
+    "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "mail-token.js" "main.js" "notices.js" "pages.css"
     "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
     "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js" "pages/confirm.js"
     "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"

@@ -15,6 +15,7 @@ const from = (name) => import(`../../src/api/console/${name}.js`);
 const { ApiError, errorOf, offlineError } = await from("errors");
 const { formatBytes, formatDateTime, formatRelative, localTime, utcTime } = await from("format");
 const { changes } = await from("forms");
+const { tokenIn } = await from("mail-token");
 const { match, withQuery } = await from("router");
 const { asked, oneOf } = await from("tables");
 const { deviceName } = await from("user-agents");
@@ -67,6 +68,43 @@ test("a path belongs to the first route that fits, with its parts decoded where 
   for (const path of ["/console/files", "/console//files", "/console/files/a/b", "/", "/console/files//"]) {
     assert.equal(match(routes, path), null, path);
   }
+});
+
+test("the token of a mail is found in whatever a gateway or a mail program leaves of its link, or is pasted", () => {
+  // A signed token, whose signature may end in any character of its alphabet, and a sealed one.
+  const signed = `eyJhbGciOiJIUzM4NCJ9.eyJzdWIiOiIxIn0.${"aB3_".repeat(15)}-_-`;
+  const sealed = `AQ${"x-Y_9".repeat(30)}-`;
+  const page = "https://files.example.com/console/reset";
+  for (const token of [signed, sealed]) {
+    const [first, second] = [token.slice(0, 30), token.slice(30)];
+    for (const text of [
+      `#token=${token}`, `?token=${token}`, `${page}#token=${token}`, `${page}?token=${token}`,
+      `#token%3D${token}`, `%23token=${token}`, `${page}%23token%3D${token}`, `%2523token%253D${token}`,
+      `#token=${token}#token=${token}`, `#token=${token}?token=${token}`, `#token=${token}%23token=${token}`,
+      `?token=#token=${token}`, `#token=&token=${token}`,
+      `#token=%3C${token}%3E`, `#token=<${token}>`, `#token="${token}"`, `#token=%22${token}%22`, `<${page}#token=${token}>`,
+      `#token=${token}&utm_source=mail`, `#utm_source=mail&token=${token}`, `?x=1&amp;token=${token}&amp;y=2`,
+      `#token=3D${token}`, `#token%3D3D${token}`, `#TOKEN=${token}`,
+      `#token=${first}=\r\n${second}`, `#token=3D${first}=\n${second}=\n`, `#token=${first}%3D%0D%0A${second}`,
+      ...[".", ">", ")", "*", ".)", ").", "**", ">.", ",", ";", "!", "'", "]", "...", "%2E", "%3E", "%20", "\u00a0", "\u2026"]
+        .map((end) => `#token=${token}${end}`),
+      `${page}/#token=${token}`, `${page}*token=${token}`, `*${page}#token=${token}*`, `[link](${page}#token=${token})`,
+      `https://protection.example.net/?url=${encodeURIComponent(`${page}#token=${token}`)}&data=05%7C02&reserved=0`,
+      `https://a.example/?u=${encodeURIComponent(encodeURIComponent(`${page}#token=${token}`))}&h=1`,
+      token, ` ${token} `, `${token}.`, `<${token}>`, `"${token}"`, `#${token}`, `?${token}`, `${first}\n${second}`,
+      `${page}#token=${first}\n${second}`, `${page}\r\n#token=\r\n${token}`, `  ${page}#token=${first}  ${second}\n`,
+      `> ${page}#token=${first}\n> ${second}`, `${page}#token=${first}\u200b${second}`,
+      `Hello,\n\nopen this link:\n\n${page}#token=${token}\n\nThe link works once, within an hour.`,
+      `> open this link:\r\n>\r\n> ${page}#token=${token}\r\n>\r\n> The link works once.`,
+    ]) assert.equal(tokenIn(text), token, text);
+  }
+  assert.equal(tokenIn(`${page}#token=${signed}. The link works once`), signed);
+  assert.equal(tokenIn("#token=x"), "x");
+  for (const text of [
+    "", " ", "#", "#token=", "?token=&x=1", "#token=%00", "#token=%20", "#token=.", "#token=<>", "%", "%E0%A4%A",
+    page, `${page}#`, `${page}#token=`, "files.example.com", "hello", `Open the link: ${page}`, "12345678", "=".repeat(99),
+    `${page}/a/${"long/".repeat(20)}`, "#state=eyJhbGciOiJIUzM4NCJ9",
+  ]) assert.equal(tokenIn(text), "", text);
 });
 
 test("an address changes by the names that are given, and loses those without a value", () => {

@@ -1,5 +1,6 @@
 """What nobody has to be signed in for: signing in and out, registering, a forgotten password, links in mails."""
 
+import json
 import re
 
 import pytest
@@ -7,7 +8,7 @@ from selenium.webdriver.common.keys import Keys
 
 from service import PASSWORD, Refused, code
 
-NAME, SECRET = "Username or e-mail", "Password"
+NAME, SECRET, PASTE = "Username or e-mail", "Password", "Paste the link or the code from the message"
 
 
 def fill_in(page, name, password=PASSWORD):
@@ -203,6 +204,89 @@ def test_broken_link(page, fragment):
         page.fill("New password", "a new password 2")
         page.press(Keys.ENTER)
     page.see("new one")
+
+
+# How gateways and programs for mail rewrite the link, of which `{}` is the token.
+REWRITTEN = ["?token={}", "?utm_source=mail&token={}", "%23token={}", "%3Ftoken={}", "%2523token%253D{}", "#token%3D{}",
+             "/#token={}", "#token={0}#token={0}", "#token=%3C{}%3E", "#token=3D{}", "#token={}&utm_source=mail",
+             "#token={}.", "#token={}%3E", "#token={})", "#token={}*", "?token={}.", "#{}"]
+
+
+def test_a_link_that_was_rewritten_on_its_way(page, service):
+    for rewritten in REWRITTEN:
+        user = service.new_user()
+        token = reset_token(service, user)
+        page.open("/console/forgotten")  # another page of the same document would keep the fragment
+        page.heading("Reset your password")
+        page.driver.get_log("performance")
+        page.open("/console/reset" + rewritten.format(token))
+        page.heading("Choose a password")
+        assert page.run("return location.href") .rstrip("/") == f"{service.url}/console/reset", rewritten
+        sent = [event["params"]["request"] for event in events(page, "Network.requestWillBeSent")]
+        told = [one for one in sent if token[-20:] in json.dumps(one)]
+        assert [one["url"].partition("/console/")[0] for one in told] in ([], [service.url]), "only the page itself"
+        page.fill("New password", PASSWORD + "!")
+        page.press(Keys.ENTER)
+        page.heading("Your password is set")
+
+
+def reset_token(service, user):
+    """The token of a reset link."""
+    service.call("POST", "/auth/request-password-reset", {"email": user.email})
+    return service.mailbox.link(user.email).partition("#token=")[2]
+
+
+def events(page, name):
+    """The events of the DevTools protocol of this name since the last time."""
+    found = [json.loads(entry["message"])["message"] for entry in page.driver.get_log("performance")]
+    return [event for event in found if event["method"] == name]
+
+
+def test_a_token_is_out_of_the_address_before_anything_is_asked(page, service):
+    user, other = service.new_user(), service.new_user()
+    token = reset_token(service, other)
+    page.sign_in(user)
+    page.cdp("Network.enable")
+    page.cdp("Network.setBlockedURLs", urls=["*/api/v1/*"])
+    page.open(f"/console/reset?token={token}")
+    page.see("The service cannot be reached.")
+    assert page.run("return location.href") == f"{service.url}/console/reset"
+    page.cdp("Network.setBlockedURLs", urls=[])
+    page.heading("Choose a password")
+    page.fill("New password", PASSWORD + "!")
+    page.press(Keys.ENTER)
+    page.heading("Your password is set")
+    page.back()
+    page.until("page without the token", lambda: token not in page.run("return location.href"))
+
+
+def test_a_token_that_the_address_has_lost_is_pasted(page, service):
+    link = "{0}/console/reset#token={1}"
+    mail = f"Open this link:\n\n{link}\n\nIt works once."
+    for pasted in (link, "{1}", f"<{link}>.", "  {1}\n", mail, "{2}\n{3}"):
+        user = service.new_user()
+        token = reset_token(service, user)
+        page.open("/console/forgotten")
+        page.open("/console/reset")
+        page.heading("This link is incomplete")
+        assert page.focused().accessible_name == PASTE
+        if pasted == link:
+            page.check("reset-incomplete")
+            page.activate("Continue")
+            page.see("Fill in this field.")
+            page.press(f"{service.url}/console/reset")
+            page.activate("Continue")
+            page.see("There is no code in this.")
+            assert page.focused().accessible_name == PASTE
+            page.check("reset-incomplete-refused")
+            page.fill(PASTE, "")
+        halves = [f"{service.url}/console/reset#token={token[:50]}", token[50:]]
+        page.cdp("Input.insertText", text=pasted.format(service.url, token, *halves))
+        page.activate("Continue")
+        page.heading("Choose a password")
+        assert page.focused().accessible_name == "New password"
+        page.press(PASSWORD + "!", Keys.ENTER)
+        page.heading("Your password is set")
 
 
 def test_forward_from_a_broken_link_leads_to_the_next_page(page):

@@ -6,6 +6,7 @@ import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
 import { el } from "./dom.js";
 import { ApiError, loaded } from "./errors.js";
 import { buildFrame, showPage } from "./frame.js";
+import { hideToken } from "./mail-token.js";
 import { clearNotices, notifyError } from "./notices.js";
 import { go, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
 import { texts } from "./texts.js";
@@ -14,14 +15,15 @@ import { texts } from "./texts.js";
  * The pages. `page` is the module in `pages/`; `section` the entry of the navigation that is marked; `for`: `anyone`,
  * `guests` (people who are not signed in), `admins`, or else everybody who is signed in. A page that `stays` is not
  * shown anew when the viewer changes, because what it was shown with is used up. One that `isApart` needs no session:
- * it leaves that of those who have one as it is, so another page begins with a new document.
+ * it leaves that of those who have one as it is, so another page begins with a new document. To one that `hasToken`
+ * links in mails lead.
  */
 const ROUTES = [
   { path: "/console", for: "guests", page: "sign-in" },
   { path: "/console/register", page: "register", for: "guests" },
   { path: "/console/forgotten", page: "forgotten", for: "guests" },
-  { path: "/console/reset", page: "reset", for: "anyone", stays: true },
-  { path: "/console/confirm", page: "confirm", for: "anyone", stays: true, isApart: true },
+  { path: "/console/reset", page: "reset", for: "anyone", stays: true, hasToken: true },
+  { path: "/console/confirm", page: "confirm", for: "anyone", stays: true, isApart: true, hasToken: true },
   { path: "/console/link", page: "link", for: "anyone", stays: true, isApart: true },
   { path: "/console/files", page: "files", section: "files" },
   { path: "/console/files/deleted", page: "deleted-files", section: "files" },
@@ -234,6 +236,10 @@ addEventListener("unhandledrejection", (event) => {
 });
 // A page that the browser has kept in memory could be one of somebody who has signed out since.
 addEventListener("pageshow", (event) => event.persisted && location.reload());
+// Some programs encode the `#` or `?` of a link, which makes it a part of the path.
+const path = location.pathname.replace(/%(25)*(23|3f)/i, "#");
+if (path !== location.pathname) history.replaceState(history.state, "", path + location.search + location.hash);
+if (find().route.hasToken) hideToken();
 // Otherwise `browser.js` has said that this browser cannot show the pages.
 if (document.getElementById("unable").hidden) {
   buildFrame();

@@ -90,13 +90,6 @@ addEventListener("person", () => {
 /** The query of the present address. */
 export const query = () => new URLSearchParams(location.search);
 
-/** The token in the fragment of the address, which is taken out of the address and the history at once. */
-export function takeToken() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  history.replaceState(history.state, "", location.pathname);
-  return token;
-}
-
 /** The present path with some names of its query changed: `null` and `""` take a name out. */
 export function withQuery(changes) {
   const names = query();

@@ -191,8 +191,15 @@ export const texts = {
     ended_title: "This link no longer works",
     ended: "It has been used or has expired. You can ask for a new one.",
     missing_title: "This link is incomplete",
-    missing: "Open the whole link from the mail again, or ask for a new one.",
+    missing: "Copy the whole link from the mail and paste it here, or ask for a new one.",
     another: "Send me a new link",
+  },
+
+  // The form of the pages that links in mails lead to, where an address has lost its token.
+  mail_token: {
+    label: "Paste the link or the code from the message",
+    submit: "Continue",
+    none: "There is no code in this. Copy the link from the mail from its beginning to its end.",
   },
 
   files,

@@ -7,17 +7,16 @@ import { button, buttonLink } from "../controls.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
-import { takeToken } from "../router.js";
+import { takeToken, tokenForm } from "../mail-token.js";
 import { confirmation as t } from "../texts/confirmation.js";
 
 export const isBare = true;
 
 export function show({ leaving }) {
-  const token = takeToken();
+  let token = takeToken();
   const place = el("div", { class: "narrow" });
   const draw = (title, text, ...content) => replace(place, brand(), el("h1", { tabindex: "-1" }, title),
     el("p", { class: "lead" }, text), content);
-  if (!token) return draw(t.missing_title, t.missing);
   const another = button(t.another, { kind: "quiet", act: () => askForUsername() });
   const made = form({
     fields: [
@@ -50,5 +49,11 @@ export function show({ leaving }) {
     setTitle(t.done_title);
     focusOn();
   }
-  return draw(t.title, t.lead, made.element);
+  if (token) return draw(t.title, t.lead, made.element);
+  return draw(t.missing_title, t.missing, tokenForm((found) => {
+    token = found;
+    draw(t.title, t.lead, made.element);
+    setTitle(t.title);
+    made.field("password").input.focus();
+  }));
 }

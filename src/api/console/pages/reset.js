@@ -5,7 +5,7 @@ import { buttonLink } from "../controls.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
-import { takeToken } from "../router.js";
+import { takeToken, tokenForm } from "../mail-token.js";
 import { texts } from "../texts.js";
 
 const t = texts.reset;
@@ -13,20 +13,15 @@ const t = texts.reset;
 export const isBare = true;
 
 export function show({ leaving }) {
-  const token = takeToken();
+  let token = takeToken();
   const place = el("div", { class: "narrow" });
+  const draw = (title, ...content) => replace(place, brand(), el("h1", { tabindex: "-1" }, title), content);
   const say = (title, text, action) => {
     if (leaving.aborted) return;
-    replace(place, brand(), el("h1", { tabindex: "-1" }, title), el("p", { class: "lead" }, text),
-      el("div", { class: "form-actions" }, action));
+    draw(title, el("p", { class: "lead" }, text), el("div", { class: "form-actions" }, action));
     setTitle(title);
     focusOn();
   };
-  const another = () => buttonLink(t.another, "/console/forgotten", { kind: "primary" });
-  if (!token) {
-    say(t.missing_title, t.missing, another());
-    return place;
-  }
   const made = form({
     fields: [{ name: "new_password", label: t.password, hint: texts.register.password_hint, type: "password",
       required: true, autocomplete: "new-password", "data-focus": "" }],
@@ -37,7 +32,7 @@ export function show({ leaving }) {
         await post("/auth/reset-password", { token, ...values }, { anonymous: true });
       } catch (error) {
         if (error.reason !== "INVALID_RESET_TOKEN") throw error;
-        say(t.ended_title, t.ended, another());
+        say(t.ended_title, t.ended, buttonLink(t.another, "/console/forgotten", { kind: "primary" }));
         return;
       }
       // Whoever was signed in here goes on as the person whose password this is.
@@ -45,6 +40,13 @@ export function show({ leaving }) {
       say(t.done_title, t.done, buttonLink(t.sign_in, "/console", { kind: "primary" }));
     },
   });
-  replace(place, brand(), el("h1", { tabindex: "-1" }, t.title), made.element);
-  return place;
+  if (token) return draw(t.title, made.element);
+  const choose = (found) => {
+    token = found;
+    draw(t.title, made.element);
+    setTitle(t.title);
+    made.field("new_password").input.focus();
+  };
+  return draw(t.missing_title, el("p", { class: "lead" }, t.missing),
+    tokenForm(choose, buttonLink(t.another, "/console/forgotten")));
 }

@@ -15,8 +15,8 @@ export const confirmation = {
   sign_in: "Sign in",
   to_profile: "Go to your profile",
   missing_title: "This link is incomplete",
-  missing: "Open the whole link from the mail again. If you have no mail, register again, or ask again for the new "
-    + "address in your profile.",
+  missing: "Copy the whole link from the mail and paste it here. If you have no mail, register again, or ask again for "
+    + "the new address in your profile.",
 
   registered: {
     title: "Check your mail",
