@@ -77,22 +77,12 @@ pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), E
     }
 }
 
-/// The file that a link is to.
-pub struct LinkedFile {
-    pub file: File,
-    /// Whether browsers show it in place of saving it.
-    pub inline: bool,
-    /// Whether all of its content is UTF-8 without NUL.
-    pub is_utf8: bool,
-}
-
-/// Finds the file that the live link with this hash is to. Fails with [`Error::LinkNotFound`], also while the owner of
-/// the file is not active.
-pub fn find_file(db: &Database, hash: &LinkHash) -> Result<LinkedFile, Error> {
+/// Finds the file that the live link with this hash is to, whether browsers show it, and whether all of its content is
+/// UTF-8 without NUL. Fails with [`Error::LinkNotFound`], also while the owner of the file is not active.
+pub fn find_file(db: &Database, hash: &LinkHash) -> Result<(File, bool, bool), Error> {
     let rows = db.read(sql!("file_links/find_file"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
-    let file = files::from_row(row).ok_or(Error::LinkNotFound)?;
-    Ok(LinkedFile { file, inline: row.get("inline"), is_utf8: row.get("is_utf8") })
+    Ok((files::from_row(row).ok_or(Error::LinkNotFound)?, row.get("inline"), row.get("is_utf8")))
 }
 
 /// The first row of a query about a file's links, which says who the file's owner is.

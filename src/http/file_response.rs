@@ -169,17 +169,11 @@ fn content_disposition(kind: &str, name: &str) -> String {
     if !name.is_empty() && name.bytes().all(is_plain) {
         return format!("{kind}; filename={name}");
     }
-    let mut quoted = String::new();
-    for c in name.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            ' '..='~' => quoted.push(c),
-            _ => quoted.push('_'),
-        }
-    }
+    let is_printable = |c| matches!(c, ' '..='~');
+    let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
+    let quoted = escaped.replace(|c| !is_printable(c), "_");
     let plain = format!("{kind}; filename=\"{quoted}\"");
-    let is_decoded = name.contains('%') || name.contains("=?");
-    if name.chars().all(|c| matches!(c, ' '..='~')) && !is_decoded {
+    if name.chars().all(|c| is_printable(c) && c != '%') && !name.contains("=?") {
         plain
     } else {
         format!("{plain}; filename*=UTF-8''{}", utf8_percent_encode(name, NOT_ATTR_CHAR))

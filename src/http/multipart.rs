@@ -357,9 +357,12 @@ mod tests {
                 text.split_once('\'').filter(|_| charset.eq_ignore_ascii_case("utf-8"))?;
             Some(percent_encoding::percent_decode_str(text).decode_utf8().ok()?.into_owned())
         };
+        let plain = all("filename").next().map(|name| {
+            name.replace("%0A", "\n").replace("%0D", "\r").replace("%22", "\"") // as forms write them
+        });
         let header = PartHeader {
             name: all("name").next_back().unwrap_or_default(),
-            filename: all("filename*").filter_map(extended).next_back().or(all("filename").next()),
+            filename: all("filename*").filter_map(extended).next_back().or(plain),
             content_type: field(b"content-type").map(|v| String::from_utf8_lossy(&v).into_owned()),
         };
         let is_padding = padding.iter().all(|b| b" \t".contains(b));

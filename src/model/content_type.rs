@@ -136,7 +136,7 @@ fn has_pe_header(first: &[u8]) -> bool {
 fn is_utf8_text(bytes: &[u8]) -> bool {
     let mut text = Utf8Check::default();
     text.add(bytes);
-    text.is_whole() || (bytes.len() == SIGNATURE_BYTES && text.may_go_on())
+    text.is_utf8(bytes.len() == SIGNATURE_BYTES)
 }
 
 /// What no signature shows, or who sends it does not know.

@@ -1,34 +1,23 @@
 //! Whether a content is text in UTF-8, found out while it arrives.
 
-use std::mem;
-
 use memchr::memchr;
 
-/// Looks at bytes that come in pieces of any length, which may end within a character. It keeps at most three of them.
+/// Looks at bytes that come in pieces of any length, which may end within a character.
 #[derive(Default)]
 pub struct Utf8Check {
-    /// The first bytes of a character of which the last ones have not come yet.
+    /// The first bytes of a character, three at most, of which the last ones have not come yet.
     cut: Vec<u8>,
-    /// Whether something has come that no text in UTF-8 holds. Nothing more is looked at then.
+    /// Whether something has come that no text in UTF-8 holds.
     is_broken: bool,
 }
 
 impl Utf8Check {
     /// Looks at the bytes that follow those of before.
-    pub fn add(&mut self, mut bytes: &[u8]) {
-        while !self.cut.is_empty()
-            && let Some((next, rest)) = bytes.split_first()
-        {
-            let character = [&mem::take(&mut self.cut)[..], &[*next]].concat();
-            self.look_at(&character);
-            bytes = rest;
+    pub fn add(&mut self, bytes: &[u8]) {
+        if !self.cut.is_empty() {
+            let joined = [&std::mem::take(&mut self.cut)[..], bytes].concat();
+            return self.add(&joined);
         }
-        if !self.is_broken {
-            self.look_at(bytes);
-        }
-    }
-
-    fn look_at(&mut self, bytes: &[u8]) {
         self.is_broken |= memchr(0, bytes).is_some();
         match str::from_utf8(bytes) {
             Err(error) if error.error_len().is_some() => self.is_broken = true,
@@ -37,14 +26,9 @@ impl Utf8Check {
         }
     }
 
-    /// Whether all that has come is UTF-8 without NUL.
-    pub fn is_whole(&self) -> bool {
-        self.may_go_on() && self.cut.is_empty()
-    }
-
-    /// Whether it is, but for a character at its end that may be cut off.
-    pub fn may_go_on(&self) -> bool {
-        !self.is_broken
+    /// Whether all that has come is UTF-8 without NUL, or the beginning of it, whose last character may be cut off.
+    pub fn is_utf8(&self, is_beginning: bool) -> bool {
+        !self.is_broken && (is_beginning || self.cut.is_empty())
     }
 }
 
@@ -54,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_text_is_recognised_wherever_it_is_cut_and_nothing_else_is() {
-        for (bytes, is_whole, may_go_on, reason) in [
+        for (bytes, is_whole, is_beginning, reason) in [
             (&b""[..], true, true, "nothing"),
             (b"plain", true, true, "ASCII"),
             (
@@ -84,8 +68,8 @@ mod tests {
                     text.add(b"");
                     assert!(text.cut.len() < 4, "{reason}");
                 }
-                let found = (text.is_whole(), text.may_go_on());
-                assert_eq!(found, (is_whole, may_go_on), "{reason} in pieces of {length}");
+                let found = (text.is_utf8(false), text.is_utf8(true));
+                assert_eq!(found, (is_whole, is_beginning), "{reason} in pieces of {length}");
             }
         }
     }

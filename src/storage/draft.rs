@@ -101,7 +101,7 @@ impl Draft {
 
     /// Whether what was written so far is UTF-8 without NUL.
     pub fn is_utf8(&self) -> bool {
-        self.text.is_whole()
+        self.text.is_utf8(false)
     }
 
     /// The file that is written until the content is complete.

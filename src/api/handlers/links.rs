@@ -10,7 +10,7 @@ use super::uploads::download_response;
 use crate::api::context::RequestContext;
 use crate::api::middleware::identity::{SignedIn, json_body};
 use crate::auth::random_bytes;
-use crate::db::file_links::{self, LinkedFile, NewFileLink};
+use crate::db::file_links::{self, NewFileLink};
 use crate::error::Error;
 use crate::http::file_response::FileUse;
 use crate::http::params::Params;
@@ -69,19 +69,17 @@ pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let takes_html = context.request.takes_html();
     download_response(context, || {
         let found = file_links::find_file(&context.db, &hash);
-        let LinkedFile { file, inline, is_utf8 } = found.map_err(|error| match error {
+        let (file, inline, is_utf8) = found.map_err(|error| match error {
             Error::LinkNotFound => Error::LinkEnded { takes_html },
             other => other,
         })?;
         let mut file = file.with_listed_type(&context.app.config.allowed_upload_types);
-        if !(inline && media_type::is_shown_safely(&file.content_type)) {
-            return Ok((file, FileUse::SavedByLink));
-        }
+        let inline = inline && media_type::is_shown_safely(&file.content_type);
         // Browsers take a text for windows-1252, unless its first bytes or this say something else.
-        if is_utf8 && file.content_type == "text/plain" {
+        if inline && is_utf8 && file.content_type == "text/plain" {
             file.content_type += "; charset=utf-8";
         }
-        Ok((file, FileUse::ShownByLink))
+        Ok((file, if inline { FileUse::ShownByLink } else { FileUse::SavedByLink }))
     })
 }
 
