@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+#[cfg(feature = "s3")]
 use super::store;
 use crate::harness::*;
 
@@ -78,6 +79,7 @@ fn a_text_that_is_utf_8_as_a_whole_says_so_where_a_link_shows_it() {
 }
 
 #[test]
+#[cfg(feature = "s3")]
 fn a_text_in_a_store_says_so_as_well() {
     let (_store, api) = store::start();
     assert_shown(&api);
