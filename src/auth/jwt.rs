@@ -16,8 +16,8 @@ use crate::error::{Error, TokenProblem};
 use crate::model::hex;
 use crate::model::user::Role;
 
-/// Longest token that is verified, in bytes. The tokens made here are under 2,500 bytes long, but for accounts made for a
-/// test, whose names and addresses may be longer than others.
+/// Longest token that is verified, in bytes. The tokens made here are under 2,500 bytes long, but for accounts made for
+/// a test, whose names and addresses may be longer than others.
 const MAX_TOKEN: usize = 8192;
 
 /// How many seconds before its `nbf` a token is accepted, because the clock of the host that signed it may be ahead of

@@ -84,8 +84,8 @@ impl<'a> Body<'a> {
         self.received
     }
 
-    /// Reads the whole body, at most `limit` bytes, and drops a byte order mark at its beginning. It takes the memory of
-    /// what has come, not of what is announced.
+    /// Reads the whole body, at most `limit` bytes, and drops a byte order mark at its beginning. It takes the memory
+    /// of what has come, not of what is announced.
     pub fn read_all(&mut self, limit: u64) -> Result<Vec<u8>, Error> {
         self.set_limit(limit)?;
         let (mut bytes, mut chunk) = (Vec::<u8>::new(), [0; 8192]);

@@ -63,7 +63,8 @@ impl<'a> Request<'a> {
         named.into_iter().map(|(_, value)| value)
     }
 
-    /// The elements of all headers of that name, which are lists (RFC 9110, 5.6.1). An empty value is one empty element.
+    /// The elements of all headers of that name, which are lists (RFC 9110, 5.6.1). An empty value is one empty
+    /// element.
     pub fn elements(&self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let all = self.headers(name).flat_map(|list| list.split(','));
         all.map(|element| element.trim_matches([' ', '\t']))

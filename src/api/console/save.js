@@ -7,16 +7,17 @@ import { el } from "./dom.js";
 const BEGUN = 60_000;
 
 /**
- * Asks for a CSV file, with the byte order mark by which Excel sees that it is UTF-8, and lets the browser save it under the name that the API gives it.
- * Answers `{ name, size }`. The contents are saved only when they are whole: a broken transfer throws, and leaves no
- * file that looks complete. It is given up where the person signs out.
+ * Asks for a CSV file, with the byte order mark by which Excel sees that it is UTF-8, and lets the browser save it
+ * under the name that the API gives it. Answers `{ name, size }`. The contents are saved only when they are whole: a
+ * broken transfer throws, and leaves no file that looks complete. It is given up where the person signs out.
  */
 export async function saveAttachment(path, query) {
   const stop = new AbortController();
   const { signal } = stop;
   addEventListener("person", () => stop.abort(), { signal });
   try {
-    const { contents, disposition } = await download(path, { query: { ...query, bom: true }, signal, patience: UNANSWERED });
+    const asked = { ...query, bom: true };
+    const { contents, disposition } = await download(path, { query: asked, signal, patience: UNANSWERED });
     const name = /filename=([\w.-]+)/.exec(disposition)?.[1] ?? "export.csv";
     save(contents, name);
     return { name, size: contents.size };

@@ -105,11 +105,11 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
     csv.end();
 }
 
-/// The response with the rows of an export in a file named after the subject and the date, after a byte order mark if it
-/// has one. `read` reads a batch of them
-/// as CSV, `None` after the last one, and fails with [`Error::TimedOut`] if that takes longer than the deadline that it
-/// is given. The first batch is read by `deadline`, before the response begins, so that a failure still has a status.
-/// Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS` says. The turn ends with the export.
+/// The response with the rows of an export, after a byte order mark if it has one, in a file named after the subject
+/// and the date. `read` reads a batch of them as CSV, `None` after the last one, and fails with [`Error::TimedOut`] if
+/// that takes longer than the deadline that it is given. The first batch is read by `deadline`, before the response
+/// begins, so that a failure still has a status. Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`
+/// says. The turn ends with the export.
 ///
 /// Before each batch the sender is looked up again, because the wait for the turn may have been long, and a client that
 /// reads slowly is to get nothing new after its session or its rights have ended.

@@ -109,8 +109,8 @@ pub fn exporters(context: &RequestContext) -> Exporters {
     }
 }
 
-/// The refresh token in the body, which is JSON or an HTML form and may call it `token`, or else the one in `Authorization`. In the latter case
-/// a body that cannot be parsed is ignored.
+/// The refresh token in the body, which is JSON or an HTML form and may call it `token`, or else the one in
+/// `Authorization`. In the latter case a body that cannot be parsed is ignored.
 pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
     let body = context.request.json_or_form(MAX_REFRESH_BODY);
     let in_body = body.and_then(|mut body| {
