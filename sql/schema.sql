@@ -4,13 +4,13 @@
 -- because a statement sees the database as it was when it began, even after it has waited for a lock: a statement within
 -- a plpgsql function takes a new snapshot.
 
--- Case is folded by this collation, and texts are sorted by their bytes, which is the order of their code points
--- (COLLATE "C"): so the same names are taken, found and in order whatever the locale of the database. It lower-cases
--- character by character, without the rules of a language; that of libc, because PostgreSQL 15 has no other one.
+-- Of texts that are compared, this collation folds the case, and "C" decides the order, which is that of code points. So
+-- the same names are taken and found in every database: lower() alone follows the rules of the database's locale. This
+-- one, which glibc and musl have, makes one character of one; PostgreSQL 15 has no such collation of its own.
 CREATE COLLATION by_character (provider = libc, locale = 'C.UTF-8');
 
--- A text in lower case, of the collation of its argument. The body is one expression, so that it is inlined, and no
--- search path decides what it means.
+-- A text with its case folded. The result has the collation of the argument, so columns are COLLATE "C". The body is an
+-- expression, which is inlined, and of which no search path decides what it means.
 CREATE FUNCTION folded(text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN lower($1 COLLATE by_character);
 

@@ -1,8 +1,7 @@
 -- Gives account $1 the confirmed address $3. $2: version of the credentials that the token is for and the password was
--- checked against; $4: key of the address; $5, $6: address and request id of the event. The
--- account is settled from now on, because its owner reads the mail of its address. The next version ends all tokens of
--- mails. No row means that the token is not valid any more. The unique index decides whether another account has the
--- address.
+-- checked against; $4: key of the address; $5, $6: address and request id of the event. The account is settled from now
+-- on, because its owner reads the mail of its address. The next version ends all tokens of mails. No row means that the
+-- token is not valid any more. The unique index decides whether another account has the address.
 WITH changed AS (
     UPDATE users
     SET email = $3,

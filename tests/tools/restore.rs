@@ -224,3 +224,18 @@ fn a_role_that_only_owns_the_database_can_restore_also_where_a_superuser_made_th
         ));
     }
 }
+
+#[test]
+fn a_database_may_have_another_locale_but_no_other_encoding() {
+    let (api, backups) = (Server::start(&[]), Backups::create());
+    api.sign_up("fidan");
+    let (backup, _) = backups.make(&api);
+    let into = |options: &str| Installation::on(&Database::create_with(options));
+    let ascii = into("ENCODING 'SQL_ASCII' LOCALE 'C'");
+    ascii.restore(&backup).exits(1).reports("the encoding of the database is SQL_ASCII");
+    ascii.is_untouched();
+    let turkish =
+        into("ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'tr-TR' LC_COLLATE 'C' LC_CTYPE 'C'");
+    turkish.restore(&backup).exits(0);
+    turkish.serve().login("FIDAN", PASSWORD).expect(200);
+}

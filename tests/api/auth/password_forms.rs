@@ -26,6 +26,7 @@ fn a_password_is_the_same_in_each_form_wherever_it_is_asked_for() {
         let (api, _) = service(set);
         let ann = api.login("ann", typed).expect(200).tokens();
         api.login("ann", &typed.to_uppercase()).expect(401);
+        api.login("nobody", typed).expect(401);
         let offer = json!({"current_password": typed});
         api.post("/auth/second-factor", &ann, offer.clone()).expect(200);
         api.change_password(&ann, &format!("{typed}!"), NEW_PASSWORD).expect(400);
