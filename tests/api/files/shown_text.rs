@@ -3,8 +3,6 @@
 
 use serde_json::json;
 
-#[cfg(feature = "s3")]
-use super::store;
 use crate::harness::*;
 
 const UTF8: &str = "text/plain; charset=utf-8";
@@ -78,10 +76,10 @@ fn a_text_that_is_utf_8_as_a_whole_says_so_where_a_link_shows_it() {
     assert_shown(&Server::start(&[]));
 }
 
-#[test]
 #[cfg(feature = "s3")]
+#[test]
 fn a_text_in_a_store_says_so_as_well() {
-    let (_store, api) = store::start();
+    let (_store, api) = super::store::start();
     assert_shown(&api);
 }
 
