@@ -82,11 +82,12 @@ test("the token of a mail is found in whatever a gateway or a mail program leave
       `#token%3D${token}`, `%23token=${token}`, `${page}%23token%3D${token}`, `%2523token%253D${token}`,
       `#token=${token}#token=${token}`, `#token=${token}?token=${token}`, `#token=${token}%23token=${token}`,
       `?token=#token=${token}`, `#token=&token=${token}`,
-      `#token=%3C${token}%3E`, `#token=<${token}>`, `#token="${token}"`, `#token=%22${token}%22`, `<${page}#token=${token}>`,
+      `#token=%3C${token}%3E`, `#token=<${token}>`, `#token="${token}"`, `#token=%22${token}%22`,
+      `<${page}#token=${token}>`,
       `#token=${token}&utm_source=mail`, `#utm_source=mail&token=${token}`, `?x=1&amp;token=${token}&amp;y=2`,
       `#token=3D${token}`, `#token%3D3D${token}`, `#TOKEN=${token}`,
       `#token=${first}=\r\n${second}`, `#token=3D${first}=\n${second}=\n`, `#token=${first}%3D%0D%0A${second}`,
-      ...[".", ">", ")", "*", ".)", ").", "**", ">.", ",", ";", "!", "'", "]", "...", "%2E", "%3E", "%20", "\u00a0", "\u2026"]
+      ...[".", ">", ")", "*", ".)", ").", "**", ">.", ",", ";", "!", "'", "]", "...", "%2E", "%3E", "%20", "\u2026"]
         .map((end) => `#token=${token}${end}`),
       `${page}/#token=${token}`, `${page}*token=${token}`, `*${page}#token=${token}*`, `[link](${page}#token=${token})`,
       `https://protection.example.net/?url=${encodeURIComponent(`${page}#token=${token}`)}&data=05%7C02&reserved=0`,
@@ -102,7 +103,7 @@ test("the token of a mail is found in whatever a gateway or a mail program leave
   assert.equal(tokenIn("#token=x"), "x");
   for (const text of [
     "", " ", "#", "#token=", "?token=&x=1", "#token=%00", "#token=%20", "#token=.", "#token=<>", "%", "%E0%A4%A",
-    page, `${page}#`, `${page}#token=`, "files.example.com", "hello", `Open the link: ${page}`, "12345678", "=".repeat(99),
+    page, `${page}#`, `${page}#token=`, "files.example.com", "hello", `Open the link: ${page}`, "=".repeat(99),
     `${page}/a/${"long/".repeat(20)}`, "#state=eyJhbGciOiJIUzM4NCJ9",
   ]) assert.equal(tokenIn(text), "", text);
 });
