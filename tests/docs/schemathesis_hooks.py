@@ -26,6 +26,16 @@ IDS_IN_USE = set(ids_in_use(pathlib.Path("accounts.json")))
 
 
 @schemathesis.hook
+def before_load_schema(context, schema):
+    """Makes random addresses well-formed. The document has no `format` for them, because the one that generators of
+    clients know takes ASCII only, and the service takes others."""
+    for component in schema["components"]["schemas"].values():
+        address = component.get("properties", {}).get("email", {})
+        if address.get("examples") == ["ann@example.com"] and "pattern" not in address:
+            address["format"] = "email"
+
+
+@schemathesis.hook
 def filter_case(context, case):
     """Keeps the tests from changing the accounts and ending the sessions that send the requests."""
     return case.method == "GET" or IDS_IN_USE.isdisjoint(map(str, (case.path_parameters or {}).values()))
