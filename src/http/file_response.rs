@@ -11,6 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::conditions::Conditions;
 use super::request::Request;
 use super::response::{Response, ResponseBody};
+use crate::config::is_token;
 use crate::error::Error;
 use crate::model::file::File;
 
@@ -165,8 +166,7 @@ fn parse_range(header: &str, length: u64) -> Option<Range<u64>> {
 /// holds `%` or `=?`, from which browsers decode a name (RFC 6266, appendix D), the whole name follows as `filename*`
 /// (RFC 8187). So no character of the name can end the parameter or the header.
 fn content_disposition(kind: &str, name: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&b);
-    if !name.is_empty() && name.bytes().all(is_plain) {
+    if is_token(name) && !name.contains('%') {
         return format!("{kind}; filename={name}");
     }
     let is_printable = |c| matches!(c, ' '..='~');

@@ -14,11 +14,14 @@ pub struct Utf8Check {
 impl Utf8Check {
     /// Looks at the bytes that follow those of before.
     pub fn add(&mut self, bytes: &[u8]) {
+        if self.is_broken {
+            return;
+        }
         if !self.cut.is_empty() {
             let joined = [&std::mem::take(&mut self.cut)[..], bytes].concat();
             return self.add(&joined);
         }
-        self.is_broken |= memchr(0, bytes).is_some();
+        self.is_broken = memchr(0, bytes).is_some();
         match str::from_utf8(bytes) {
             Err(error) if error.error_len().is_some() => self.is_broken = true,
             Err(error) => self.cut.extend_from_slice(&bytes[error.valid_up_to()..]),
