@@ -27,7 +27,6 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::error::Error;
 use crate::probe::Probe;
-#[cfg(feature = "tools")]
 use content_directory::{ContentDirectory, old_ids};
 #[cfg(feature = "tools")]
 pub use directory::PARTIAL_RESTORATION;
