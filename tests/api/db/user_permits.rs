@@ -106,13 +106,16 @@ fn who_waits_too_long_is_told_to_come_again() {
     let (api, [ann]) =
         Server::with_users(&[POOL, ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3")], ["ann"]);
     let _locked = lock(&api, &ann);
-    let answers = parallel(20, |n| api.update_me(&ann, json!({"name": format!("Ann {n}")})));
-    let (refused, late): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|answer| answer.status == 503);
-    assert!(!refused.is_empty());
+    // On a busy machine they may come one after the other, and then each has a permit once the one before it is late.
+    let refused = eventually(|| {
+        let answers = parallel(20, |n| api.update_me(&ann, json!({"name": format!("Ann {n}")})));
+        let (refused, late): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|answer| answer.status == 503);
+        late.into_iter().for_each(|answer| drop(answer.refused(504, "Request timed out")));
+        (!refused.is_empty()).then_some(refused)
+    });
     for answer in refused {
         let answer = answer.refused(503, "Service temporarily unavailable");
         assert!(!answer.header("Retry-After").is_empty());
     }
-    late.into_iter().for_each(|answer| drop(answer.refused(504, "Request timed out")));
 }
