@@ -6,23 +6,6 @@ import { ApiError } from "./errors.js";
 import { form } from "./forms.js";
 import { texts } from "./texts.js";
 
-/** What the address said behind its path, until the page asks for the token. */
-let kept = "";
-
-/** Takes what may hold a token out of the address and out of the history. */
-export function hideToken() {
-  kept = location.hash + location.search;
-  history.replaceState(history.state, "", location.pathname);
-}
-
-/** The token that the address has, or had when it was hidden, once; `""` where it has none. */
-export function takeToken() {
-  if (location.hash || location.search) hideToken();
-  const token = tokenIn(kept);
-  kept = "";
-  return token;
-}
-
 /**
  * The token in a text, or `""`. It may be a part of a link, percent-encoded any number of times or quoted-printable
  * (RFC 2045, 6.7), broken into lines, or alone if it is long enough. Characters that no token ends with are left out.

@@ -6,9 +6,8 @@ import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
 import { el } from "./dom.js";
 import { ApiError, loaded } from "./errors.js";
 import { buildFrame, showPage } from "./frame.js";
-import { hideToken } from "./mail-token.js";
 import { clearNotices, notifyError } from "./notices.js";
-import { go, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
+import { go, hideRest, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
 import { texts } from "./texts.js";
 
 /**
@@ -239,7 +238,7 @@ addEventListener("pageshow", (event) => event.persisted && location.reload());
 // Some programs encode the `#` or `?` of a link, which makes it a part of the path.
 const path = location.pathname.replace(/%(25)*(23|3f)/i, "#");
 if (path !== location.pathname) history.replaceState(history.state, "", path + location.search + location.hash);
-if (find().route.hasToken) hideToken();
+if (find().route.hasToken) hideRest();
 // Otherwise `browser.js` has said that this browser cannot show the pages.
 if (document.getElementById("unable").hidden) {
   buildFrame();

@@ -10,6 +10,8 @@ let entry = history.state?.entry ?? 0;
 let isAsking = false;
 /** What the names begin with under which queries are kept, each with the id of a person and a path. */
 const KEPT = "cloakroom.query.";
+/** What stood behind the path of the address, see `hideRest`. */
+let hidden = "";
 const keptName = () => KEPT + currentUser()?.id + location.pathname;
 
 /**
@@ -51,6 +53,20 @@ async function follow(event) {
   if (url.origin !== location.origin || !isConsole || (url.hash && url.pathname === location.pathname)) return;
   event.preventDefault();
   if (await mayLeave()) go(url.pathname + url.search + url.hash);
+}
+
+/** Takes what stands behind the path, which may hold the token of a mail, out of the address and the history. */
+export function hideRest() {
+  hidden = location.hash + location.search;
+  history.replaceState(history.state, "", location.pathname);
+}
+
+/** What stands behind the path, or did until it was hidden, once. */
+export function takeRest() {
+  if (location.hash || location.search) hideRest();
+  const rest = hidden;
+  hidden = "";
+  return rest;
 }
 
 /** Goes to an address of the console. `replace` leaves the present one out of the history. */

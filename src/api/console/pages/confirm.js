@@ -7,13 +7,14 @@ import { button, buttonLink } from "../controls.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
-import { takeToken, tokenForm } from "../mail-token.js";
+import { tokenForm, tokenIn } from "../mail-token.js";
+import { takeRest } from "../router.js";
 import { confirmation as t } from "../texts/confirmation.js";
 
 export const isBare = true;
 
 export function show({ leaving }) {
-  let token = takeToken();
+  let token = tokenIn(takeRest());
   const place = el("div", { class: "narrow" });
   const draw = (title, text, ...content) => replace(place, brand(), el("h1", { tabindex: "-1" }, title),
     el("p", { class: "lead" }, text), content);

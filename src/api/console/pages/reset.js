@@ -5,7 +5,8 @@ import { buttonLink } from "../controls.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { brand, setTitle } from "../frame.js";
-import { takeToken, tokenForm } from "../mail-token.js";
+import { tokenForm, tokenIn } from "../mail-token.js";
+import { takeRest } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.reset;
@@ -13,7 +14,7 @@ const t = texts.reset;
 export const isBare = true;
 
 export function show({ leaving }) {
-  let token = takeToken();
+  let token = tokenIn(takeRest());
   const place = el("div", { class: "narrow" });
   const draw = (title, ...content) => replace(place, brand(), el("h1", { tabindex: "-1" }, title), content);
   const say = (title, text, action) => {
