@@ -113,6 +113,19 @@ CREATE INDEX users_self_registered ON users (created_at) WHERE is_self_registere
 -- Those who have the most deleted bytes.
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
+-- The key of an address in ASCII is the address in lower case. The program computes it as well; this keeps those rows
+-- right that something else inserts or copies.
+CREATE FUNCTION set_email_key() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.email_key := folded(NEW.email);
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER users_email_key BEFORE INSERT OR UPDATE OF email ON users FOR EACH ROW
+WHEN (octet_length(NEW.email) = length(NEW.email))
+EXECUTE FUNCTION set_email_key();
+
 -- The last active admin stays. Changes that take one away wait for each other, and each then looks anew at what the one
 -- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all
 -- accounts.
