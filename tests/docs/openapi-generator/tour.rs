@@ -143,7 +143,7 @@ async fn main() -> Outcome {
     assert_eq!(reason_of_refusal(register(&anyone, registration).await)?, "USERNAME_TAKEN");
 
     let tokens = sign_in(&anyone, username, password).await?;
-    let refresh = RefreshTokensRequest { refresh_token: Some(Some(tokens.refresh_token)) };
+    let refresh = RefreshTokensRequest { refresh_token: Some(Some(tokens.refresh_token)), token: None };
     let tokens = refresh_tokens(&anyone, Some(refresh)).await?;
     let user = client(url, Some(tokens.access_token));
     assert_eq!(get_my_profile(&user).await?.id, account.id);
