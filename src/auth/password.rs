@@ -50,8 +50,8 @@ impl PasswordHasher {
         Ok(PasswordHasher { cost, dummy, work, queue: HashQueue::new(parallel) })
     }
 
-    /// Hashes a new password, which is in NFC, and returns the PHC string. Fails with [`Error::Unavailable`] if its turn
-    /// does not come in time.
+    /// Hashes a new password, which is in NFC, and returns the PHC string. Fails with [`Error::Unavailable`] if its
+    /// turn does not come in time.
     pub fn hash(&self, password: &str, request: HashRequest) -> Result<String, Error> {
         let _turn = self.queue.wait(request)?;
         hash(password, random_bytes()?, self.cost).map_err(Error::Internal)

@@ -144,7 +144,8 @@ settings! { |s, memory_limit|
         );
     /// most bytes of request and response bodies that are held in memory at once, apart from bodies of up to 32 KiB and
     /// those that are streamed; at least `4M`. Has no effect with the `rouille` server
-    "CLOAKROOM_BODY_MEMORY" default "`33554432`, or an eighth of the memory limit of the control group if that is less" =>
+    "CLOAKROOM_BODY_MEMORY" default "`33554432`, or an eighth of the memory limit of the control group if that is \
+        less" =>
         body_memory: u64 = s.size_from(
             memory_limit.map_or(MAX_BODY_MEMORY, |limit| limit / 8).clamp(MIN_BODY_MEMORY, MAX_BODY_MEMORY),
             MIN_BODY_MEMORY..=MAX_BYTES,
@@ -268,7 +269,8 @@ settings! { |s, memory_limit|
     /// too; `any`, alone, takes every file
     "CLOAKROOM_ALLOWED_UPLOAD_TYPES" => allowed_upload_types: UploadTypes = s.parsed(
         UploadTypes::new(&["image/jpeg", "image/png", "application/pdf", "text/plain"]),
-        "comma-separated types without parameters, at most 100 characters each, such as image/png,text/*, or `any` alone",
+        "comma-separated types without parameters, at most 100 characters each, such as image/png,text/*, or `any` \
+         alone",
     );
     /// most bytes of all files together, of which new users share half. While three quarters of it or more are used,
     /// all uploads wait for each other as they record their files; before, only those of files larger than an eighth of

@@ -31,12 +31,12 @@ impl<'a> Tags<'a> {
         header: &str,
         opaque_tag: fn(&'a str) -> &'a str,
     ) -> Option<Tags<'a>> {
+        request.header(header)?;
         let tags: Vec<_> = request.elements(header).collect();
-        match tags.contains(&"*") {
-            true => Some(Tags::Any),
-            false => Some(Tags::List(tags.into_iter().map(opaque_tag).collect())),
-        }
-        .filter(|_| request.header(header).is_some())
+        Some(match tags.contains(&"*") {
+            true => Tags::Any,
+            false => Tags::List(tags.into_iter().map(opaque_tag).collect()),
+        })
     }
 
     /// Whether one of them is `tag`.

@@ -14,9 +14,9 @@ const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit
 const PREFLIGHT_MAX_AGE: &str = "600";
 
 /// The response to a CORS preflight. `None` if the request is not one or CORS is off. `refusal` is the error that it
-/// gets otherwise. A path that is unknown allows any method, because only then does the page see the 404 of its request.
-/// All headers that the page asks for are allowed: tools that are built into pages send some of their own, and none of
-/// them gives a page more rights.
+/// gets otherwise. An unknown path allows any method, because only then does the page see the 404 of its request. All
+/// headers that the page asks for are allowed: tools that are built into pages send some of their own, and none of them
+/// gives a page more rights.
 pub fn preflight(context: &RequestContext, refusal: &Error) -> Option<Response> {
     let request = &context.request;
     let method = request.header("Access-Control-Request-Method")?;

@@ -266,9 +266,9 @@ impl SignedIn {
     }
 }
 
-/// Proof that a request comes from a signed-in user who has given a password, not only a personal access token. Handlers
-/// take this one unless they are for scripts too: whoever steals a token can then neither take over the account nor make
-/// another token that outlives this one.
+/// Proof that a request comes from a signed-in user, and not by a personal access token. Handlers take this one unless
+/// they are for scripts too: whoever steals a token can then neither take over the account nor make another token that
+/// outlives this one.
 pub struct CurrentUser<'a>(&'a SignedIn);
 
 impl Deref for CurrentUser<'_> {

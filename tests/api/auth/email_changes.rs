@@ -49,7 +49,8 @@ fn another_address_counts_once_it_is_confirmed_and_the_present_one_is_told_twice
     let events = "SELECT string_agg(action::text || ' ' || outcome, ',' ORDER BY at, action) FROM audit_events
                   WHERE action::text LIKE 'email.%' AND (actor_id, subject_id) = (
                       SELECT id, id FROM users WHERE username = 'ann')";
-    let expected = "email.change failure,email.change_request success,email.change_request success,email.change success";
+    let expected = "email.change failure,email.change_request success,email.change_request success,\
+                    email.change success";
     wait_until(|| api.database.value::<String>(events) == expected);
     assert_eq!(
         api.database

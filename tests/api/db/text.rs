@@ -265,3 +265,24 @@ fn a_database_that_cannot_hold_or_fold_texts_is_refused_by_every_command_that_op
     database.run("UPDATE pg_collation SET collcollate = 'xx', collctype = 'xx' WHERE collname = 'by_character'");
     refused(&database, "the machine of the database lacks the locale C.UTF-8");
 }
+
+#[test]
+fn an_account_that_is_copied_in_the_database_has_the_key_of_its_own_address() {
+    in_each_kind(|api| {
+        api.sign_up("ann");
+        api.database.run(
+            "INSERT INTO users (id, username, email, email_key, password_hash)
+             SELECT gen_random_uuid(), 'ida', 'IDA@Example.com', email_key, password_hash FROM users
+             WHERE username = 'ann'",
+        );
+        api.login("ida@example.COM", PASSWORD).expect(200);
+        let body = json!({"username": "bob", "email": "ida@EXAMPLE.com", "password": PASSWORD});
+        api.register_with(body).refused(400, "Email already exists");
+        // A key that only the program can compute is left as it is.
+        let update =
+            "UPDATE users SET email = '\u{c9}@example.com', email_key = 'k' WHERE username = 'ida'";
+        api.database.run(update);
+        let key = "SELECT email_key FROM users WHERE username = 'ida'";
+        assert_eq!(api.database.value::<String>(key), "k");
+    });
+}
