@@ -1,12 +1,12 @@
 -- The schema, in reading order: installation, accounts, sessions, second factors, password resets, personal access
 -- tokens, files, links, lists of accounts, mail, the audit log. Whoever changes this file raises
 -- the version in `src/db/migrations.rs`, so that no program uses a database that another one made. Many functions exist
--- because a statement sees the database as it was when it began, even after it has waited for a lock: a statement within
--- a plpgsql function takes a new snapshot.
+-- because a statement sees the database as it was when it began, even after it has waited for a lock: a statement
+-- within a plpgsql function takes a new snapshot.
 
--- Of texts that are compared, this collation folds the case, and "C" decides the order, which is that of code points. So
--- the same names are taken and found in every database: lower() alone follows the rules of the database's locale. This
--- one, which glibc and musl have, makes one character of one; PostgreSQL 15 has no such collation of its own.
+-- Of texts that are compared, this collation folds the case, and "C" decides the order, which is that of code points.
+-- So the same names are taken and found in every database: lower() alone follows the rules of the database's locale.
+-- This one, which glibc and musl have, makes one character of one; PostgreSQL 15 has no such collation of its own.
 CREATE COLLATION by_character (provider = libc, locale = 'C.UTF-8');
 
 -- A text with its case folded. The result has the collation of the argument, so columns are COLLATE "C". The body is an
@@ -45,8 +45,8 @@ CREATE TABLE users (
     total_uploads bigint NOT NULL DEFAULT 0,
     total_storage_used bigint NOT NULL DEFAULT 0,
     is_development_admin boolean NOT NULL DEFAULT false,
-    -- The address as it is compared, so that a@ｅxample.com is A@example.com: in NFC, with the case folded and the domain
-    -- in ASCII (IDNA, UTS #46). SQL cannot compute it.
+    -- The address as it is compared, so that a@ｅxample.com is A@example.com: in NFC, with the case folded and the
+    -- domain in ASCII (IDNA, UTS #46). SQL can compute only that of an address in ASCII.
     email_key text COLLATE "C",
     -- Whether the account is settled although it is younger than a day: an administrator made it, or its owner has used
     -- a link from a mail. Anybody can register accounts with somebody else's address, so mail for accounts that are not
@@ -517,8 +517,8 @@ CREATE TABLE deleted_contents (
     -- Of the file that it was. Of a content whose record was lost nothing is known, and it counts as nothing.
     user_id uuid,
     file_size bigint NOT NULL DEFAULT 0,
-    disk_usage bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN user_id IS NULL THEN 0 ELSE disk_usage(file_size, NULL) END)
-                      STORED
+    disk_usage bigint NOT NULL
+               GENERATED ALWAYS AS (CASE WHEN user_id IS NULL THEN 0 ELSE disk_usage(file_size, NULL) END) STORED
 );
 
 CREATE INDEX deleted_contents_age ON deleted_contents (deleted_at);

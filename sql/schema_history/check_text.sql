@@ -3,8 +3,8 @@
 DO $$
 BEGIN
     IF getdatabaseencoding() <> 'UTF8' THEN
-        RAISE EXCEPTION 'the encoding of the database is %, and must be UTF8: make another one, %', getdatabaseencoding(),
-            'with createdb --encoding UTF8 --template template0';
+        RAISE EXCEPTION 'the encoding of the database is %, and must be UTF8: make another one, %',
+            getdatabaseencoding(), 'with createdb --encoding UTF8 --template template0';
     ELSIF to_regproc('folded') IS NOT NULL THEN
         IF folded(chr(220)) <> chr(252) THEN
             RAISE invalid_parameter_value;

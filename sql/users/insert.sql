@@ -1,9 +1,9 @@
 -- Creates an account. $1: id; $2: username; $3: e-mail address; $4: display name; $5: password hash; $6: role; $7:
 -- permissions; $8: whether it is active; $9: creation time; $10: last login; $11, $12, $13: actor, address and request
 -- id of the event; $14: key of the e-mail address; $15: whether its owner is invited by mail; $16, $17: session and
--- time of issue of the actor's access token, see is_signed_in, both null for other actors; $18, $19: own quotas of bytes
--- and of files; $20: whether this is a registration whose address is confirmed. A null from $6 to $10 stands for the
--- column's default, and an empty name is none. An account that nobody else creates registers itself; one that an
+-- time of issue of the actor's access token, see is_signed_in, both null for other actors; $18, $19: own quotas of
+-- bytes and of files; $20: whether this is a registration whose address is confirmed. A null from $6 to $10 stands for
+-- the column's default, and an empty name is none. An account that nobody else creates registers itself; one that an
 -- administrator creates, or whose address is confirmed, is settled. The unique indexes decide whether username and
 -- address are free. No row means that the actor is not signed in any more, or, at a registration, that an account has
 -- the id, also a deleted one, or the address; that comes before a username that is taken.

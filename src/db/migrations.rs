@@ -96,8 +96,8 @@ fn migrate_by(
     client.batch_execute(sql!("schema_history/unlock")).map_err(failed)
 }
 
-/// Returns the applied migrations, the oldest first. There are none in a new database. Fails if the database cannot hold
-/// the texts of the schema, or compare them.
+/// Returns the applied migrations, the oldest first. There are none in a new database. Fails if the database cannot
+/// hold the texts of the schema, or compare them.
 pub fn find_applied(client: &mut Client) -> Result<Vec<Row>, postgres::Error> {
     client.batch_execute(sql!("schema_history/check_text"))?;
     match client.query_typed(sql!("schema_history/find"), &[]) {

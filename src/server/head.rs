@@ -80,8 +80,8 @@ impl RequestHead {
 }
 
 /// Returns all headers as handlers see them, and what they say about the protocol. Bytes above 0x7F are opaque
-/// (RFC 9110, 5.5): what is not UTF-8 is replaced by U+FFFD, so that the header is not as if it were absent, and matches
-/// nothing that this service has made.
+/// (RFC 9110, 5.5): what is not UTF-8 is replaced by U+FFFD, so that the header is not as if it were absent, and
+/// matches nothing that this service has made.
 fn read_headers(
     raw: &[httparse::Header],
 ) -> Result<(Vec<(String, String)>, ProtocolHeaders), Error> {

@@ -370,7 +370,8 @@ fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
     api.update_user(&root, &user.id(), change).expect(200);
     api.database.run(&format!(
         "INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-         SELECT action, actor_id, subject_type, subject_id, '2001:db8:1111:2222:3333:4444:5555:6666', request_id, details
+         SELECT action, actor_id, subject_type, subject_id, '2001:db8:1111:2222:3333:4444:5555:6666', request_id,
+                details
          FROM audit_events, generate_series(1, 2000) WHERE action = 'user.update';
          INSERT INTO users (id, email, email_key, name, password_hash)
          SELECT gen_random_uuid(), '{0}' || i, '{0}' || i, '{name}', '-' FROM generate_series(1, 2000) i",

@@ -103,8 +103,8 @@ fn uploads_of_several_users_fill_the_quota_exactly_and_never_exceed_it() {
     watched(&api.database, quota, || {
         let upload = |i: usize, size: usize| api.upload(&users[i % 8], "a.txt", vec![b'x'; size]);
         let statuses = parallel(32, |i| upload(i, if i < 16 { 1000 } else { 80_000 }).status);
-        // There is room for all small files and for seven large ones. What has come of a large one that is refused later
-        // counts until then, so a few others may be refused as well.
+        // There is room for all small files and for seven large ones. What has come of a large one that is refused
+        // later counts until then, so a few others may be refused as well.
         let mut tally = tally(statuses);
         let (stored, refused) = (tally.remove(&201), tally.remove(&507));
         assert!(tally.is_empty() && stored <= Some(23) && refused >= Some(9), "{tally:?}");
