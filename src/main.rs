@@ -1,25 +1,40 @@
 //! Cloakroom: accounts and files over HTTP and JSON, on PostgreSQL, without async code of its own.
 
-mod api;
+mod accounts;
 mod arguments;
+mod audit;
 mod auth;
 mod background;
 mod body_memory;
+mod changes;
 mod config;
+mod confirmation;
 mod db;
+mod docs;
 mod error;
+mod exports;
+mod files;
 mod http;
+mod links;
 mod mail;
 mod model;
+mod personal_tokens;
 mod probe;
+mod repeats;
+mod request;
+mod second_factor;
 mod semaphore;
 mod serve;
 mod server;
+mod service;
+mod sessions;
+mod sign_in;
 mod storage;
 mod supervisor;
 mod telemetry;
 #[cfg(feature = "tools")]
 mod tools;
+mod undo;
 
 use std::iter;
 use std::process::ExitCode;

@@ -4,12 +4,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::me::check_password_in_body;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{SignedInAdmin, check_again, json_body};
-use crate::api::middleware::rate_limit::Limit;
+use super::statements::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::Smtp;
-use crate::db::users::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -17,6 +14,9 @@ use crate::model::audit::RefusedAction;
 use crate::model::page::PageRequest;
 use crate::model::user::{Role, User};
 use crate::model::{problems, rules};
+use crate::request::context::RequestContext;
+use crate::request::identity::{SignedInAdmin, check_again, json_body};
+use crate::request::rate_limit::Limit;
 
 /// Reads a new account and its password. If its owner is invited, and so chooses the password, there is none.
 fn read_new_account(
@@ -55,7 +55,7 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let account = AccountFields { password_hash: Some(password_hash), ..account };
     context.request.body.resize_room(rules::USER_MEMORY)?;
     let sign_in = admin.user().sign_in();
-    let created = users::insert(&context.db, &account, sign_in)?;
+    let created = statements::insert(&context.db, &account, sign_in)?;
     let path = format!("/api/v1/users/{}", created.id);
     Ok(response::json(201, &created)?.with_header("Location", path))
 }
@@ -74,7 +74,7 @@ fn check_account(context: &RequestContext, admin: &SignedInAdmin, id: Uuid) -> R
     if !admin.has_personal_token() {
         return Ok(());
     }
-    match users::find(&context.db, id) {
+    match statements::find(&context.db, id) {
         Ok(user) if user.role == Role::Admin => admin.require_session().map(drop),
         Ok(_) | Err(Error::UserNotFound) => Ok(()),
         Err(error) => Err(error),
@@ -130,7 +130,7 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
     let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
     let _turn = filter.reads_all(sort).then(|| turns.all_accounts(timeout)).transpose()?;
     let db = context.database_with_room(page.size as usize * rules::USER_MEMORY);
-    let (users, total) = users::list(&db, &filter, sort, descending, page)?;
+    let (users, total) = statements::list(&db, &filter, sort, descending, page)?;
     Ok((users, total, page))
 }
 
@@ -152,7 +152,7 @@ pub fn list(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response,
 /// `GET /api/v1/users/{user_id}`: one account.
 pub fn show(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    response::json(200, &users::find(&context.db, id)?)
+    response::json(200, &statements::find(&context.db, id)?)
 }
 
 /// A change of an account by an administrator.
@@ -189,7 +189,7 @@ pub fn update(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let conditions = ChangeConditions { version, spares_admins: admin.has_personal_token() };
     context.request.body.resize_room(rules::USER_MEMORY)?;
     let (db, sign_in) = (&context.db, admin.user().sign_in());
-    let user = users::update_by_admin(db, id, &fields, &conditions, sign_in)?;
+    let user = statements::update_by_admin(db, id, &fields, &conditions, sign_in)?;
     let Some(user) = user else {
         // The administrator may have been signed out while the password was hashed.
         check_again(context, admin.user())?;
@@ -238,7 +238,7 @@ pub fn delete(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     check_account(context, admin, id)?;
     let conditions = ChangeConditions { version: None, spares_admins: admin.has_personal_token() };
     context.audits(RefusedAction::UserDelete, Some(id));
-    if !users::delete(&context.db, id, &conditions)? {
+    if !statements::delete(&context.db, id, &conditions)? {
         return Err(Error::UserNotFound);
     }
     context.app.wake_background();

@@ -1,18 +1,18 @@
 //! The signed-in user's own account.
 
-use super::email_confirmation;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{CurrentUser, SignedIn, check_again, json_body};
-use crate::api::middleware::rate_limit::{self, Caller, Limit};
+use super::statements::{self, ChangeConditions, ProfileChange};
 use crate::auth::email_token::{EmailChange, EmailToken};
 use crate::auth::password::PasswordCheck;
-use crate::db::users::{self, ChangeConditions, ProfileChange};
+use crate::confirmation;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::{Profile, User};
+use crate::request::context::RequestContext;
+use crate::request::identity::{CurrentUser, SignedIn, check_again, json_body};
+use crate::request::rate_limit::{self, Caller, Limit};
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -49,10 +49,10 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
         version = version.or(user.credentials_version);
         let version = version.ok_or(Error::UserNotUsable)?;
         let token = EmailToken::Change(EmailChange { account: user.id(), version, email });
-        change.sealed_token = Some(email_confirmation::seal(context, &token)?);
+        change.sealed_token = Some(confirmation::seal(context, &token)?);
     }
     context.request.body.resize_room(rules::USER_MEMORY)?;
-    match users::update_profile(&context.db, user.id(), &change, version, user.sign_in())? {
+    match statements::update_profile(&context.db, user.id(), &change, version, user.sign_in())? {
         Some((account, waits)) => {
             if waits {
                 context.app.wake_background(); // which wakes the thread that sends mail
@@ -84,7 +84,7 @@ pub fn change_password(
     let version = check_password(context, user, &current)?;
     let hash = context.app.hasher.hash(&new, context.hash_request())?;
     let (db, keep) = (&context.db, user.session());
-    match users::change_password(db, user.id(), version, &hash, keep)? {
+    match statements::change_password(db, user.id(), version, &hash, keep)? {
         true => response::message("Password changed successfully"),
         // The password was changed in the meantime, so the given one is no longer the current one.
         false => Err(Error::WrongCurrentPassword),
@@ -100,7 +100,7 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     context.audits(RefusedAction::UserDelete, Some(user.id()));
     let version = check_password(context, user, &password)?;
     let conditions = ChangeConditions { version: Some(version), spares_admins: false };
-    if !users::delete(&context.db, user.id(), &conditions)? {
+    if !statements::delete(&context.db, user.id(), &conditions)? {
         // The password was changed, or the account deleted, in the meantime.
         return Err(Error::WrongCurrentPassword);
     }
@@ -115,7 +115,7 @@ pub fn check_password(
     user: &CurrentUser,
     password: &str,
 ) -> Result<i32, Error> {
-    let found = users::find_credentials(&context.db, user.id(), context.client)?;
+    let found = statements::find_credentials(&context.db, user.id(), context.client)?;
     let found = found.ok_or(Error::UserNotUsable)?;
     let stored = found.password_hash.as_deref();
     match context.app.hasher.check(password, stored, context.hash_request())? {

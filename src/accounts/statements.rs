@@ -8,15 +8,15 @@ use postgres::types::Type;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::connection::SqlParams;
-use super::second_factors::{self, StoredSecondFactor};
-use super::{Database, from_row, like_pattern, one_row, sql};
+use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
 use crate::model::rules;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, SignIn, Stats, User};
+use crate::second_factor;
+use crate::second_factor::statements::StoredSecondFactor;
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
 pub fn from_row(row: &Row) -> User {
@@ -73,7 +73,8 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
         user: from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
-        second_factor: second_factors::from_row(&row).filter(|factor| factor.enabled_at.is_some()),
+        second_factor: second_factor::statements::from_row(&row)
+            .filter(|factor| factor.enabled_at.is_some()),
     });
     let counted = match &account {
         Some(account) => LoginName::OfAccount(account.user.id),

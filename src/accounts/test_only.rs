@@ -3,15 +3,15 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::users::check_role;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{SignedInAdmin, json_body};
-use crate::db::users::{self, AccountFields};
+use super::handlers::check_role;
+use super::statements::{self, AccountFields};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::rules;
+use crate::request::context::RequestContext;
+use crate::request::identity::{SignedInAdmin, json_body};
 
 /// `GET /api/v1/users/test-only/alive`: responds if these endpoints are enabled.
 pub fn alive(_: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
@@ -37,7 +37,7 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     };
     context.request.body.resize_room(2 * MAX_TEXT_BODY as usize)?;
     let sign_in = admin.user().sign_in();
-    response::json(201, &users::insert(&context.db, &account, sign_in)?)
+    response::json(201, &statements::insert(&context.db, &account, sign_in)?)
 }
 
 /// Reads the account and its password.
@@ -59,13 +59,13 @@ fn read_account(body: &mut Params) -> (AccountFields, Option<String>) {
 /// `DELETE /api/v1/users/test-only/delete-all`: deletes every account, including the one that asks for it.
 pub fn delete_all(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Response, Error> {
     admin.require_session()?;
-    let deleted = users::delete_all(&context.db)?;
+    let deleted = statements::delete_all(&context.db)?;
     context.app.wake_background();
     response::json(200, &json!({ "deleted": deleted }))
 }
 
 /// `GET /api/v1/users/test-only/count`: the number of accounts, under both of its names.
 pub fn count(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
-    let count = users::count(&context.db)?;
+    let count = statements::count(&context.db)?;
     response::json(200, &json!({ "count": count, "total": count }))
 }

@@ -8,8 +8,7 @@ use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{Json, Type};
 use uuid::Uuid;
 
-use super::connection::TypedParams;
-use super::{Database, from_row, one_row, sql};
+use crate::db::{Database, TypedParams, from_row, one_row, sql};
 use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition, Failure};
 use crate::model::timestamp::Timestamp;

@@ -1,7 +1,7 @@
-//! Signed tokens, personal access tokens, tokens of mails, second factors and their sealing, password hashes and their
-//! queue, token buckets, and the channel of refused actions. No network, file or database access. `jwt`,
-//! `second_factor` and `token_bucket` take the time as an argument, `personal_token` and `second_factor` their random
-//! bytes, so that tests can choose them.
+//! Signed tokens, personal access tokens, tokens of mails, the sealing of secrets, password hashes and their queue, token
+//! buckets, and the channel of refused actions. No network or database access, and none to files but that of
+//! `refused_passwords`. `jwt` and `token_bucket` take the time as an argument, `personal_token` its random bytes, so
+//! that tests can choose them.
 
 mod any_tokens;
 pub mod email_token;
@@ -12,7 +12,6 @@ pub mod password;
 pub mod personal_token;
 pub mod refused_passwords;
 pub mod sealing;
-pub mod second_factor;
 pub mod token_bucket;
 mod verified_tokens;
 

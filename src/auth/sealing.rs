@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::random_bytes;
-use super::second_factor::{SECRET_BYTES, TotpSecret};
 use crate::error::Error;
+use crate::second_factor::totp::{SECRET_BYTES, TotpSecret};
 
 /// The only version of the format.
 const VERSION: u8 = 1;

@@ -7,8 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::log_error;
+use crate::audit;
 use crate::auth::failure_channel::FailureChannel;
-use crate::db::{Database, audit};
+use crate::db::Database;
 use crate::error::Error;
 use crate::model::audit::Failure;
 use crate::telemetry::metrics::Metrics;
@@ -84,7 +85,7 @@ fn write(db: &Database, metrics: &Metrics, batch: &[Failure]) -> bool {
         return true;
     }
     let began = Instant::now();
-    let Err(error) = audit::insert_failures(db, batch) else { return true };
+    let Err(error) = audit::statements::insert_failures(db, batch) else { return true };
     metrics.audit_write_errors.inc();
     if let Error::Internal(cause) = error {
         metrics.audit_lost.inc_by(batch.len() as u64);

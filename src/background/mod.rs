@@ -16,10 +16,12 @@ use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::audit;
 use crate::config::Config;
 use crate::db::{self, Database, sql, sweep};
 use crate::error::Error;
 use crate::model::timestamp::unix_time;
+use crate::sign_in;
 use crate::storage::Storage;
 
 /// How often expired records and contents without a record are looked for.
@@ -57,8 +59,8 @@ const TASKS: [Row; 15] = [
     ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
     ("records of deleted users and files", Duration::ZERO, MAX_BATCH,
         |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
-    ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| db::sessions::end_epoch(&work.db, limit)),
-    ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
+    ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| sign_in::statements::end_epoch(&work.db, limit)),
+    ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| audit::statements::insert_skipped(&work.db, limit)),
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sessions/sweep"), limit)),
     ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH,
@@ -71,7 +73,7 @@ const TASKS: [Row; 15] = [
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),
     ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("outbox/sweep"), limit)),
     ("old audit events", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
+        |work, limit| audit::statements::sweep(&work.db, work.config.audit_days, limit)),
 ];
 /// The tasks that ask a store, or read whole directories. They have a thread of their own, because a slow store may
 /// keep it for minutes.

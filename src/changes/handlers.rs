@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{self, SignedIn};
-use crate::api::waiters::Waiter;
-use crate::db::changes;
+use super::statements;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::change::Change;
 use crate::model::rules;
+use crate::request::context::RequestContext;
+use crate::request::identity::{self, SignedIn};
+use crate::request::waiters::Waiter;
 
 /// Changes in an answer if the request does not say how many, and the most that it may ask for.
 const DEFAULT_LIMIT: i64 = 100;
@@ -41,8 +41,8 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
         let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
         (after, limit, query.integer("wait", 0, 0..=MAX_WAIT))
     })?;
-    let db = context.database_with_room(changes::most_bytes(limit));
-    let read = || changes::list(&db, user.id(), after.as_ref(), limit);
+    let db = context.database_with_room(statements::most_bytes(limit));
+    let read = || statements::list(&db, user.id(), after.as_ref(), limit);
     let mut page = read()?;
     let mut is_refused = false;
     if page.changes.is_empty() && after.is_some() && wait > 0 {

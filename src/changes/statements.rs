@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::connection::SqlParams;
-use super::{Database, files, sql};
+use crate::db::{Database, SqlParams, sql};
 use crate::error::Error;
+use crate::files;
 use crate::model::change::{Change, ChangeCursor};
 use crate::model::rules::FILE_MEMORY;
 
@@ -67,7 +67,12 @@ pub fn list(
         let Some(file_id) = row.get("file_id") else { break };
         (next.number, next.file) = (row.get("change_number"), file_id);
         let change = if row.get("is_deleted") { "deleted" } else { "present" };
-        changes.push(Change { file_id, change, at: row.get("at"), file: files::from_row(row) });
+        changes.push(Change {
+            file_id,
+            change,
+            at: row.get("at"),
+            file: files::statements::from_row(row),
+        });
     }
     Ok(ChangePage { changes, next, has_more, latest })
 }

@@ -7,19 +7,21 @@ use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::rate_limit;
+use super::statements;
+use crate::accounts;
+use crate::accounts::statements::{AccountFields, Credentials, LoginName};
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
 use crate::config;
-use crate::db::users::{AccountFields, Credentials, LoginName};
-use crate::db::{email_confirmations, installation, users};
+use crate::db::installation;
 use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::Role;
+use crate::request::context::RequestContext;
+use crate::request::rate_limit;
 
 /// Queues the mail of a registration, and responds with the account that its owner would get. The response is the same,
 /// and takes the same work, whether or not an account has the address.
@@ -31,7 +33,7 @@ pub fn register(context: &RequestContext, registration: Registration) -> Result<
         "second_factor": false, "storage_quota": null, "file_quota": null});
     let (username, email) = (username.clone(), email.clone());
     let sealed = seal(context, &EmailToken::Registration(registration))?;
-    email_confirmations::queue_registration(&context.db, username.as_deref(), &email, &sealed)
+    statements::queue_registration(&context.db, username.as_deref(), &email, &sealed)
         .map_err(Error::at_registration)?;
     context.app.wake_background(); // which wakes the thread that sends mail
     response::json(201, &account)
@@ -91,7 +93,7 @@ fn make_account(
         registration: Some(registration.id),
         ..AccountFields::default()
     };
-    let user = users::insert(&context.db, &account, None)?;
+    let user = accounts::statements::insert(&context.db, &account, None)?;
     context.account_in_log = Some(user.id);
     Ok(())
 }
@@ -106,7 +108,7 @@ fn change_email(
     context.account_in_log = Some(*account);
     context.db.changes_are_of(*account);
     context.audits(RefusedAction::EmailChange, Some(*account));
-    match users::find_credentials(&context.db, *account, context.client)? {
+    match accounts::statements::find_credentials(&context.db, *account, context.client)? {
         Some(Credentials { password_hash: Some(stored), version: present, known_network })
             if present == *version =>
         {
@@ -114,7 +116,7 @@ fn change_email(
         }
         _ => return Err(Error::InvalidConfirmationToken),
     }
-    email_confirmations::change_email(&context.db, *account, *version, email)
+    statements::change_email(&context.db, *account, *version, email)
 }
 
 /// Checks the password of a token. Wrong ones count as failed sign-ins of the account that the token is for or makes.

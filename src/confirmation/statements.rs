@@ -3,8 +3,7 @@
 
 use uuid::Uuid;
 
-use super::connection::SqlParams;
-use super::{Database, one_row, sql};
+use crate::db::{Database, SqlParams, one_row, sql};
 use crate::error::{Error, Unique};
 use crate::model::text::email_key;
 

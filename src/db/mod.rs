@@ -2,31 +2,19 @@
 //! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
 //! says more.
 
-pub mod audit;
-mod batches;
-pub mod changes;
+pub mod batches;
 mod connection;
 pub mod connector;
 pub mod contents;
 pub mod deadline;
-pub mod email_confirmations;
-pub mod exports;
-pub mod file_links;
-pub mod files;
 pub mod health;
-pub mod idempotency_keys;
 pub mod installation;
 pub mod migrations;
 pub mod outbox;
-pub mod personal_tokens;
 mod pool;
 pub mod postgres_error;
-pub mod second_factors;
-pub mod sessions;
 pub mod stats;
 mod tls;
-pub mod uploads;
-pub mod users;
 
 use std::error::Error as StdError;
 
@@ -37,6 +25,7 @@ use time::OffsetDateTime;
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
+pub use connection::{SqlParams, TypedParams};
 pub use installation::{check_settings, open_and_migrate};
 pub use pool::Database;
 
@@ -55,7 +44,7 @@ macro_rules! from_row {
         $type { $($field: $row.get(stringify!($field)),)+ $($($other: $value),+)? }
     };
 }
-use from_row;
+pub(crate) use from_row;
 
 impl<'a> FromSql<'a> for Timestamp {
     fn from_sql(
@@ -85,14 +74,14 @@ pub fn one_row(rows: Vec<Row>) -> Result<Row, Error> {
 
 /// Returns the numbers of the columns with these names. They are the same for all rows of a result, so a function that
 /// reads many rows looks them up once. The number of a column that is missing is [`usize::MAX`], which no row has.
-fn column_numbers<const N: usize>(row: &Row, names: [&str; N]) -> [usize; N] {
+pub fn column_numbers<const N: usize>(row: &Row, names: [&str; N]) -> [usize; N] {
     let number = |name| row.columns().iter().position(|column| column.name() == name);
     names.map(|name| number(name).unwrap_or(usize::MAX))
 }
 
 /// Builds a `LIKE` pattern for texts that contain `part`. The characters in `wildcards` stand for any run of
 /// characters; others that are wildcards in SQL, `%` and `_`, are escaped.
-fn like_pattern(part: &str, wildcards: &str) -> String {
+pub fn like_pattern(part: &str, wildcards: &str) -> String {
     let mut pattern = String::with_capacity(part.len() + 2);
     pattern.push('%');
     for c in part.chars() {

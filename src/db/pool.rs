@@ -160,7 +160,7 @@ impl Database {
 
     /// Runs `work`, which waits for the database, and counts its time for the request. It is given the time by which
     /// the request should be done with waiting. Calls may be nested.
-    pub(super) fn timed<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
+    pub fn timed<T>(&self, work: impl FnOnce(Instant) -> T) -> T {
         let began = Instant::now();
         // Relaxed: a request has one thread, and the number guards no other memory.
         let spent = self.spent.as_ref().map_or(0, |spent| spent.load(Relaxed));

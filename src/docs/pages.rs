@@ -2,7 +2,7 @@
 //! that show it: Swagger UI, on which requests can be tried, and ReDoc, which is better to read. A
 //! Content-Security-Policy keeps them from loading anything from another host.
 //!
-//! `scripts/docs-assets` made the files in `docs/` whose names end in `.gz`, and the licences.
+//! `scripts/docs-assets` made the files in `assets/` whose names end in `.gz`, and the licences.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -31,11 +31,11 @@ macro_rules! files {
 
 /// The page of the console. In it, `{assets}` stands for the path of the folder of the others, and `{service}` for what
 /// they need to know of the settings.
-const CONSOLE: &str = include_str!("console/index.html");
+const CONSOLE: &str = include_str!("../console/index.html");
 
 /// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
 #[rustfmt::skip]
-const ASSETS: &[(&str, &[u8])] = files!("console/"
+const ASSETS: &[(&str, &[u8])] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "controls.js" "dialogs.js"
     "dom.js" "drops.js" "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "folders.js"
     "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "mail-token.js" "main.js" "notices.js" "pages.css"
@@ -51,14 +51,14 @@ const ASSETS: &[(&str, &[u8])] = files!("console/"
 
 /// The pages about the API and what they load: path, name of the file, and its content.
 const DOCS: [(&str, &str, &[u8]); 8] = [
-    ("/docs", "swagger-ui.html", include_bytes!("docs/swagger-ui.html")),
-    ("/docs/start.js", "start.js", include_bytes!("docs/start.js")),
-    ("/docs/style.css", "style.css", include_bytes!("docs/style.css")),
-    ("/docs/swagger-ui.js", "swagger-ui.js.gz", include_bytes!("docs/swagger-ui.js.gz")),
-    ("/docs/swagger-ui.css", "swagger-ui.css.gz", include_bytes!("docs/swagger-ui.css.gz")),
-    ("/docs/licenses.txt", "licenses.txt", include_bytes!("docs/licenses.txt")),
-    ("/redoc", "redoc.html", include_bytes!("docs/redoc.html")),
-    ("/redoc/redoc.js", "redoc.js.gz", include_bytes!("docs/redoc.js.gz")),
+    ("/docs", "swagger-ui.html", include_bytes!("assets/swagger-ui.html")),
+    ("/docs/start.js", "start.js", include_bytes!("assets/start.js")),
+    ("/docs/style.css", "style.css", include_bytes!("assets/style.css")),
+    ("/docs/swagger-ui.js", "swagger-ui.js.gz", include_bytes!("assets/swagger-ui.js.gz")),
+    ("/docs/swagger-ui.css", "swagger-ui.css.gz", include_bytes!("assets/swagger-ui.css.gz")),
+    ("/docs/licenses.txt", "licenses.txt", include_bytes!("assets/licenses.txt")),
+    ("/redoc", "redoc.html", include_bytes!("assets/redoc.html")),
+    ("/redoc/redoc.js", "redoc.js.gz", include_bytes!("assets/redoc.js.gz")),
 ];
 
 const POLICY: &str = "Content-Security-Policy";
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn every_file_of_the_folder_is_in_the_table_and_has_a_type() {
         let (base, mut found) =
-            (concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/console"), BTreeSet::new());
+            (concat!(env!("CARGO_MANIFEST_DIR"), "/src/console"), BTreeSet::new());
         add_names(Path::new(base), Path::new(base), &mut found);
         assert!(found.remove("index.html"));
         let listed: Vec<_> = ASSETS.iter().map(|(name, _)| (*name).to_owned()).collect();

@@ -9,11 +9,8 @@ use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{self, Exporter};
-use crate::api::turns::ExportTurn;
-use crate::db::audit;
-use crate::db::exports::{self, COLUMNS, ExportPosition, ExportedUser};
+use super::statements::{self, COLUMNS, ExportPosition, ExportedUser};
+use crate::audit;
 use crate::error::Error;
 use crate::http::body::BYTE_ORDER_MARK;
 use crate::http::csv::{CSV, CsvRows};
@@ -21,6 +18,9 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response, ResponseBody};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
+use crate::request::context::RequestContext;
+use crate::request::identity::{self, Exporter};
+use crate::request::turns::ExportTurn;
 
 fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
     let email = query.filter("email", rules::search_part);
@@ -36,7 +36,7 @@ pub fn wants_mark(query: &mut Params) -> bool {
 /// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
 pub fn filtered(context: &mut RequestContext, user: Exporter) -> Result<Response, Error> {
     let (email, has_mark) = context.request.query().read(read_export_query)?;
-    export(context, user, email.as_deref().map(exports::email_pattern), has_mark)
+    export(context, user, email.as_deref().map(statements::email_pattern), has_mark)
 }
 
 /// `GET /api/v1/users/export-full`: all users.
@@ -74,18 +74,18 @@ fn export(
         let header = (after == ExportPosition::START).then(|| COLUMNS.join(","));
         let start = || CsvRows::new(header.as_deref());
         let pattern = email_pattern.as_deref();
-        let (csv, end) = exports::batch(&db, pattern, after, deadline, start, write_user)?;
+        let (csv, end) = statements::batch(&db, pattern, after, deadline, start, write_user)?;
         next = end;
         csv.finish().map(Some)
     };
     let response = export_response(context, user, ("users", has_mark), read, turn, deadline)?;
-    let count = exports::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
+    let count = statements::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
     if count > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
     }
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
-        audit::insert_export(&context.db, count, is_filtered)?;
+        audit::statements::insert_export(&context.db, count, is_filtered)?;
     }
     Ok(response)
 }

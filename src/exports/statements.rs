@@ -10,8 +10,8 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use super::connection::TypedParams;
-use super::{Database, column_numbers, like_pattern, one_row, sql, users};
+use crate::accounts;
+use crate::db::{Database, TypedParams, column_numbers, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
@@ -44,7 +44,7 @@ pub fn count(
     deadline: Instant,
 ) -> Result<i64, Error> {
     match email_pattern {
-        None => users::count(db),
+        None => accounts::statements::count(db),
         Some(pattern) => {
             let params: TypedParams = &[(&pattern, Type::TEXT), (&max, Type::INT8)];
             let rows =

@@ -4,17 +4,12 @@ use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde_json::json;
 use uuid::Uuid;
 
+use super::record::{NewFile, Recorded};
+use super::statements::{self, Deletion, FileChange, FileQuery, FileSort};
 use super::upload_form::{self, Room};
-use crate::api::app::App;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{self, SignedIn, json_body};
-use crate::db::files::{self, Deletion, FileChange, FileQuery, FileSort, Restorable};
-use crate::db::idempotency_keys::{self, KeyedUpload};
 use crate::db::stats::StoredBytes;
-use crate::db::uploads::{NewFile, Recorded};
 use crate::error::{Error, FieldError, Forbidden};
 use crate::http::conditions::Conditions;
 use crate::http::file_response::{FileUse, file_response};
@@ -23,9 +18,14 @@ use crate::http::request::Request;
 use crate::http::response::{self, FileRange, Response, ResponseBody};
 use crate::model::file::{DeletedFile, File, version_tag};
 use crate::model::page::Page;
-use crate::model::timestamp::Timestamp;
 use crate::model::{filename, media_type, problems, rules};
+use crate::repeats;
+use crate::repeats::statements::KeyedUpload;
+use crate::request::app::App;
+use crate::request::context::RequestContext;
+use crate::request::identity::{self, SignedIn, json_body};
 use crate::storage::{Content, Draft};
+use crate::undo;
 
 /// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description` and `sha256`, in
 /// any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
@@ -35,7 +35,7 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     // This comes first: an upload that uses up what is left meanwhile has its key recorded then.
     let left = left_for_file(context, user);
     let known = match &key {
-        Some(key) => idempotency_keys::find(&context.db, user.id(), key)?,
+        Some(key) => repeats::statements::find(&context.db, user.id(), key)?,
         None => None,
     };
     let mut room = match &known {
@@ -151,7 +151,7 @@ fn made(file: &File) -> Result<Response, Error> {
 }
 
 /// A response with the metadata of a file, and with what tells its version.
-fn metadata_response(status: u16, file: &File) -> Result<Response, Error> {
+pub fn metadata_response(status: u16, file: &File) -> Result<Response, Error> {
     Ok(with_version(response::json(status, file)?, file))
 }
 
@@ -207,7 +207,7 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let most = if deleted { page.size } else { page.size.min(files) };
     let db = &context.database_with_room(most as usize * rules::FILE_MEMORY);
     if deleted {
-        let (files, total) = files::list_deleted(db, user.id(), &query, page, config.trash_days)?;
+        let (files, total) = undo::list_deleted(db, user.id(), &query, page, config.trash_days)?;
         let listed =
             |one: DeletedFile| DeletedFile { file: one.file.with_listed_type(types), ..one };
         return response::json(
@@ -215,7 +215,7 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
             &Page::new(files.into_iter().map(listed).collect(), total, page),
         );
     }
-    let (files, total) = files::list(db, user.id(), &query, page)?;
+    let (files, total) = statements::list(db, user.id(), &query, page)?;
     let files = files.into_iter().map(|file| file.with_listed_type(types)).collect();
     response::json(200, &Page::new(files, total, page))
 }
@@ -297,7 +297,7 @@ pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     let id = context.path_id()?;
     let change = json_body(context, user)?.read(read_file_change)?;
     let conditions = Conditions::read(&context.request).of_version();
-    let file = files::update(&context.db, id, user.id(), &change, &conditions)?;
+    let file = statements::update(&context.db, id, user.id(), &change, &conditions)?;
     metadata_response(200, &file.with_listed_type(&context.app.config.allowed_upload_types))
 }
 
@@ -315,52 +315,13 @@ pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     let deletion = Deletion { is_restorable, is_permanent };
     let (db, quotas) = (&context.db, context.app.file_quotas());
     let conditions = Conditions::read(&context.request).of_version();
-    files::delete(db, id, user.id(), &deletion, &quotas, &conditions)?;
+    statements::delete(db, id, user.id(), &deletion, &quotas, &conditions)?;
     Ok(Response::empty(204))
-}
-
-/// `POST /api/v1/uploads/{file_id}/restore`: brings a deleted file back. One that is there stays as it is.
-pub fn restore(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
-    let id = context.path_id()?;
-    let (_, remaining) = restore_deleted(context, user, &Restorable::One(id))?;
-    if remaining > 0 {
-        return Err(Error::StorageFull);
-    }
-    let file = files::find(&context.db, id)?;
-    if file.user_id != user.id() {
-        return Err(Error::FileNotFound);
-    }
-    metadata_response(200, &file.with_listed_type(&context.app.config.allowed_upload_types))
-}
-
-/// `POST /api/v1/uploads/restore`: brings back what was deleted since a moment, as far as it fits into the quotas.
-pub fn restore_since(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
-    let since = json_body(context, user)?
-        .read(|body| body.required("deleted_since", |text| rules::timestamp(text).map(Some)))?;
-    // A time that is missing is an error by now.
-    let files = Restorable::Since(since.unwrap_or_else(Timestamp::now));
-    let (restored, left) = restore_deleted(context, user, &files)?;
-    response::json(200, &json!({ "restored": restored, "left": left }))
-}
-
-fn restore_deleted(
-    context: &RequestContext,
-    user: &SignedIn,
-    files: &Restorable,
-) -> Result<(i64, i64), Error> {
-    let (db, quotas) = (&context.db, context.app.file_quotas());
-    // It reads all files that the user has deleted since.
-    let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
-    let _turn = context.app.turns.search(user.id(), network, timeout)?;
-    let outcome = files::restore(db, user.id(), files, &quotas);
-    // What all files take is another number now.
-    context.app.stored_bytes.forget();
-    outcome
 }
 
 /// Finds a file that the user may read. Fails with [`Error::NotPermitted`] unless it is the user's own or public.
 fn find_readable(context: &RequestContext, user: &SignedIn, id: Uuid) -> Result<File, Error> {
-    let file = files::find(&context.db, id)?;
+    let file = statements::find(&context.db, id)?;
     let file = file.with_listed_type(&context.app.config.allowed_upload_types);
     let may_read = file.is_public || file.user_id == user.id();
     if may_read { Ok(file) } else { Err(Error::NotPermitted(Forbidden::PrivateFile)) }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::batches::Batches;
-use super::files::from_row;
-use super::idempotency_keys::{self, KeyedUpload};
-use super::{Database, sql};
+use super::statements::from_row;
+use crate::db::batches::Batches;
+use crate::db::{Database, sql};
 use crate::error::Error;
 use crate::model::file::{File, FileQuotas};
+use crate::repeats;
+use crate::repeats::statements::KeyedUpload;
 
 /// How long an upload waits for those that are being recorded, before it is recorded beside them.
 const MAX_QUEUED: Duration = Duration::from_millis(20);
@@ -92,7 +93,7 @@ impl Uploads {
         match (recorded, &file.key) {
             // The statement does not say whether it was the quota or the key.
             (Err(Error::StorageFull), Some(key)) => {
-                let known = idempotency_keys::find(db, file.user, key)?;
+                let known = repeats::statements::find(db, file.user, key)?;
                 known.map(Recorded::Known).ok_or(Error::StorageFull)
             }
             (recorded, _) => recorded.map(Recorded::New),

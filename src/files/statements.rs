@@ -4,15 +4,13 @@ use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
 
-use super::connection::SqlParams;
-use super::{Database, from_row, one_row, sql};
+use crate::db::{Database, SqlParams, from_row, one_row, sql};
 use crate::error::{Error, Forbidden};
-use crate::model::file::{DeletedFile, File, FileQuotas, VersionConditions};
+use crate::model::file::{File, FileQuotas, VersionConditions};
 use crate::model::page::PageRequest;
-use crate::model::timestamp::Timestamp;
 
 /// Reads a [`File`]. `None` if its columns are null, because the query joined no file to its row.
-pub(super) fn from_row(row: &Row) -> Option<File> {
+pub fn from_row(row: &Row) -> Option<File> {
     row.get::<_, Option<Uuid>>("id")?;
     Some(from_row!(row => File {
         id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
@@ -112,42 +110,6 @@ pub fn delete(
     Err(Error::Unavailable)
 }
 
-/// The deleted files that a user asks back.
-pub enum Restorable {
-    One(Uuid),
-    /// Those that were deleted at this time or later.
-    Since(Timestamp),
-}
-
-/// Restores deleted files of `user` that fit into the quotas, the latest deleted first, at most 10,000. Returns how
-/// many it restored, and how many of those that were asked for remain deleted.
-pub fn restore(
-    db: &Database,
-    user: Uuid,
-    files: &Restorable,
-    quotas: &FileQuotas,
-) -> Result<(i64, i64), Error> {
-    let (id, since) = match files {
-        Restorable::One(id) => (Some(*id), None),
-        Restorable::Since(time) => (None, Some(time.0)),
-    };
-    let rows = db.write(
-        sql!("files/restore"),
-        &[
-            &user,
-            &id,
-            &since,
-            &(quotas.user_bytes as i64),
-            &i64::from(quotas.user_files),
-            &(quotas.service_bytes as i64),
-            &db.address,
-            &db.request_id,
-        ],
-    )?;
-    let row = rows.first().ok_or(Error::UserNotUsable)?;
-    Ok((row.get("restored"), row.get("remaining")))
-}
-
 /// The error if a statement found a file and did not change it: the file is another user's, it is in another state than
 /// the request asks for, or another request removed it after the statement had begun.
 fn why_unchanged(row: &Row, user: Uuid) -> Error {
@@ -220,27 +182,8 @@ pub fn list(
     Ok((rows.iter().filter_map(from_row).collect(), total))
 }
 
-/// Returns the page of the deleted files of `user` that match, which can be restored for `days`, and how many match
-/// in all.
-pub fn list_deleted(
-    db: &Database,
-    user: Uuid,
-    query: &FileQuery,
-    page: PageRequest,
-    days: u32,
-) -> Result<(Vec<DeletedFile>, i64), Error> {
-    let rows = matching_rows(db, sql!("files/list_deleted"), user, query, page)?;
-    let deleted = |row: &Row| {
-        let file = from_row(row)?;
-        let deleted_at: Timestamp = row.get("deleted_at");
-        let restorable_until = Timestamp(deleted_at.0 + time::Duration::days(days.into()));
-        Some(DeletedFile { file, deleted_at, restorable_until })
-    };
-    Ok((rows.iter().filter_map(deleted).collect(), rows.first().map_or(0, |row| row.get("total"))))
-}
-
 /// Runs one of the queries for lists in any order and with any filter.
-fn matching_rows(
+pub fn matching_rows(
     db: &Database,
     sql: &'static str,
     user: Uuid,

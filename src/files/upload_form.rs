@@ -1,13 +1,13 @@
 //! The form of an upload, part by part as it arrives: a file must not be kept in memory.
 
-use crate::api::app::App;
-use crate::api::context::RequestContext;
 use crate::db::stats::Arrival;
 use crate::error::{Error, FieldLocation};
 use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
 use crate::model::content_type::{SIGNATURE_BYTES, stored_type};
 use crate::model::{filename, problems, rules};
+use crate::request::app::App;
+use crate::request::context::RequestContext;
 use crate::storage::Draft;
 
 /// Bytes that are read of a description: the longest one and one character more, so that the rule still recognises one

@@ -6,17 +6,17 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::uploads::download_response;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{SignedIn, json_body};
+use super::statements::{self, NewFileLink};
 use crate::auth::random_bytes;
-use crate::db::file_links::{self, NewFileLink};
 use crate::error::Error;
+use crate::files::download_response;
 use crate::http::file_response::FileUse;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::file::FileLink;
 use crate::model::{media_type, rules};
+use crate::request::context::RequestContext;
+use crate::request::identity::{SignedIn, json_body};
 
 /// How long a link works if the request for it does not say, in minutes.
 const DEFAULT_MINUTES: i64 = 24 * 60;
@@ -44,21 +44,21 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     // 256 random bits: 43 characters that need no escape in a path.
     let token = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let (owner, hash) = ((user.id(), user.credentials_version), token_hash(&token));
-    let stored = file_links::insert(&context.db, file, owner, &wanted, &hash)?;
+    let stored = statements::insert(&context.db, file, owner, &wanted, &hash)?;
     response::json(201, &CreatedLink { stored, url: format!("/api/v1/links/{token}") })
 }
 
 /// `GET /api/v1/uploads/{file_id}/links`: the live links to the user's own file, newest first.
 pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let file = context.path_id()?;
-    let links = file_links::list(&context.db, file, user.id())?;
+    let links = statements::list(&context.db, file, user.id())?;
     response::json(200, &json!({ "links": links }))
 }
 
 /// `DELETE /api/v1/uploads/{file_id}/links/{link_id}`: ends one link to the user's own file.
 pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let [file, link] = context.path_ids()?;
-    file_links::delete(&context.db, file, user.id(), link)?;
+    statements::delete(&context.db, file, user.id(), link)?;
     Ok(Response::empty(204))
 }
 
@@ -68,7 +68,7 @@ pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let hash = token_hash(context.path_text()?);
     let takes_html = context.request.takes_html();
     download_response(context, || {
-        let found = file_links::find_file(&context.db, &hash);
+        let found = statements::find_file(&context.db, &hash);
         let (file, inline, is_utf8) = found.map_err(|error| match error {
             Error::LinkNotFound => Error::LinkEnded { takes_html },
             other => other,

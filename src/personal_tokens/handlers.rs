@@ -3,15 +3,15 @@
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
+use super::statements::{self, NewPersonalToken};
 use crate::auth::{personal_token, random_bytes};
-use crate::db::personal_tokens::{self, NewPersonalToken};
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::user::{PersonalToken, TokenScope};
 use crate::model::{problems, rules};
+use crate::request::context::RequestContext;
+use crate::request::identity::{Admin, CurrentUser, json_body};
 
 /// How long a token is valid if the request for it does not say, in days.
 const DEFAULT_DAYS: i64 = 90;
@@ -51,34 +51,34 @@ pub fn create(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     let hash = personal_token::hash(&token)
         .ok_or_else(|| Error::Internal("a new token is not well-formed".into()))?;
     let owner = (user.id(), version, sign_in);
-    let stored = personal_tokens::insert(&context.db, owner, &wanted, &hash)?;
+    let stored = statements::insert(&context.db, owner, &wanted, &hash)?;
     response::json(201, &CreatedToken { stored, token })
 }
 
 /// `GET /api/v1/auth/tokens`: the user's live tokens, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
-    let tokens = personal_tokens::list(&context.db, user.id())?.unwrap_or_default();
+    let tokens = statements::list(&context.db, user.id())?.unwrap_or_default();
     response::json(200, &json!({ "tokens": tokens }))
 }
 
 /// `DELETE /api/v1/auth/tokens/{token_id}`: ends one token of the user.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
-    personal_tokens::delete(&context.db, user.id(), id)?;
+    statements::delete(&context.db, user.id(), id)?;
     Ok(Response::empty(204))
 }
 
 /// `GET /api/v1/users/{user_id}/tokens`: the live tokens of any user, newest first.
 pub fn list_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let tokens = personal_tokens::list(&context.db, id)?.ok_or(Error::UserNotFound)?;
+    let tokens = statements::list(&context.db, id)?.ok_or(Error::UserNotFound)?;
     response::json(200, &json!({ "tokens": tokens }))
 }
 
 /// `DELETE /api/v1/users/{user_id}/tokens`: ends all tokens of any user.
 pub fn delete_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    personal_tokens::delete_all(&context.db, id)?;
+    statements::delete_all(&context.db, id)?;
     Ok(Response::empty(204))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use postgres::Row;
 use uuid::Uuid;
 
-use super::connection::SqlParams;
-use super::{Database, from_row, sql, users};
+use crate::accounts;
+use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::rules;
 use crate::model::user::{PersonalToken, SignIn, TokenScope, User};
@@ -68,7 +68,7 @@ pub fn authenticate(
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((users::from_row(row), scope_from_row(row), row.get("credentials_version")))
+    Ok((accounts::statements::from_row(row), scope_from_row(row), row.get("credentials_version")))
 }
 
 /// The live tokens of a user, newest first; `None` if there is no such account.

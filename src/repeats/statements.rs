@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::{Database, one_row, sql};
+use crate::db::{Database, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::pages::Pages;
 use super::turns::Turns;
 use super::waiters::Waiters;
+use crate::accounts::statements::LoginName;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
@@ -20,14 +20,14 @@ use crate::auth::token_bucket::TokenBuckets;
 use crate::config::Config;
 use crate::db::Database;
 use crate::db::health::{self, DatabaseState};
-use crate::db::sessions::SessionLookups;
 use crate::db::stats::StoredBytes;
-use crate::db::uploads::Uploads;
-use crate::db::users::LoginName;
+use crate::docs::pages::Pages;
 use crate::error::Error;
+use crate::files::record::Uploads;
 use crate::model::file::FileQuotas;
 use crate::model::timestamp::unix_time;
 use crate::probe::Probe;
+use crate::sign_in::statements::SessionLookups;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
 

@@ -1,10 +1,10 @@
 //! One entry of the router's table: the path, the handler and who may call it, the rate limit, and the feature.
 
 use super::context::{PathParam, RequestContext};
-use super::middleware::identity::{
+use super::identity::{
     Admin, Credential, CurrentUser, Exporter, RefreshToken, SignedIn, SignedInAdmin,
 };
-use super::middleware::rate_limit::Limit;
+use super::rate_limit::Limit;
 use crate::config::{Config, MetricsAccess, Registration, Smtp};
 use crate::error::{Error, Forbidden};
 use crate::http::response::Response;
@@ -109,6 +109,12 @@ pub fn at(template: &'static str, handler: Handler) -> Endpoint {
         feature: Feature::Core,
         path_params: Vec::new(),
     }
+}
+
+/// Whether a segment after `/users` may be the id of a user. It may not if it begins another path.
+pub fn is_user_id(segment: &str) -> bool {
+    let literals = ["me", "change-password", "export", "exports", "test-only"];
+    !literals.contains(&segment) && !segment.starts_with("export-")
 }
 
 impl Endpoint {

@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::api::app::App;
-use crate::api::context::RequestContext;
+use super::app::App;
+use super::context::RequestContext;
+use crate::accounts;
 use crate::auth::jwt::TokenType;
 use crate::auth::personal_token;
 use crate::config::{AdminSecondFactor, Config, Environment};
-use crate::db::personal_tokens::TokenHash;
-use crate::db::{self, Database};
+use crate::db::Database;
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::params::Params;
 use crate::http::request::MAX_REFRESH_BODY;
 use crate::model::rules;
 use crate::model::user::{Role, SignIn, TokenScope, User};
+use crate::personal_tokens;
+use crate::personal_tokens::statements::TokenHash;
 
 /// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -193,7 +195,7 @@ impl SignedIn {
     /// The user of the personal access token with this hash, looked up in one round trip. The role is the one that the
     /// account has now. `age` as above.
     fn from_personal_token(db: &Database, hash: TokenHash, age: Duration) -> Result<Self, Error> {
-        let (account, scope, version) = db::personal_tokens::authenticate(db, &hash, age)?;
+        let (account, scope, version) = personal_tokens::statements::authenticate(db, &hash, age)?;
         Ok(SignedIn::new(account, Credential::PersonalToken(scope, hash), Some(version)))
     }
 
@@ -212,7 +214,7 @@ impl SignedIn {
 
     /// The user of every request while authentication is switched off.
     fn development_admin(db: &Database) -> Result<SignedIn, Error> {
-        Ok(SignedIn::new(db::users::development_admin(db)?, Credential::Nothing, None))
+        Ok(SignedIn::new(accounts::statements::development_admin(db)?, Credential::Nothing, None))
     }
 
     pub fn id(&self) -> Uuid {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::api::app::{BucketKey, BucketOwner, LoginBucketKey};
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Credential, RefreshToken, SignedIn};
+use super::app::{BucketKey, BucketOwner, LoginBucketKey};
+use super::context::RequestContext;
+use super::identity::{Credential, RefreshToken, SignedIn};
 use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
 use crate::error::Error;
 use crate::http::client_address::{network, provider_network, site};

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::db::{Database, changes};
+use crate::changes;
+use crate::db::Database;
 use crate::semaphore::lock;
 
 /// Most waiting requests of a user's sessions, and as many of the user's personal access tokens.
@@ -106,7 +107,7 @@ impl Waiters {
         users.sort_unstable();
         users.dedup();
         // If the database cannot be asked, it is in a second. The log has a line about the outage.
-        let latest = changes::latest(db, &users).unwrap_or_default();
+        let latest = changes::statements::latest(db, &users).unwrap_or_default();
         let state = lock(&self.state);
         for (waiter, wake) in state.waiting.values() {
             if latest.get(&waiter.user).is_some_and(|latest| *latest > waiter.seen) {

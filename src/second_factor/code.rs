@@ -2,12 +2,12 @@
 
 use uuid::Uuid;
 
-use crate::api::context::RequestContext;
-use crate::api::middleware::rate_limit;
-use crate::auth::second_factor::Code;
-use crate::db::second_factors::{self, AcceptedCode, StoredSecondFactor};
+use super::statements::{self, AcceptedCode, StoredSecondFactor};
+use super::totp::Code;
 use crate::error::Error;
 use crate::model::timestamp::unix_time;
+use crate::request::context::RequestContext;
+use crate::request::rate_limit;
 
 /// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`],
 /// and the sign-in does not count against the limits of its address: the same client sends it again, with a code.
@@ -43,7 +43,7 @@ pub fn check(
     if let Some(accepted) = accepted(context, user, factor, code)? {
         return Ok(accepted);
     }
-    match second_factors::count_wrong_code(&context.db, user, context.client)? {
+    match statements::count_wrong_code(&context.db, user, context.client)? {
         true => Err(Error::InvalidCode { at_login }),
         false => Err(refused_code(context, user, at_login)),
     }
@@ -52,7 +52,7 @@ pub fn check(
 /// The error of a code that a statement did not count or did not take, although the second factor was read before. It
 /// reads that again, because a limit may be reached since, and a right code must not be told from a wrong one then.
 pub fn refused_code(context: &mut RequestContext, user: Uuid, at_login: bool) -> Error {
-    let found = second_factors::find(&context.db, user, context.client);
+    let found = statements::find(&context.db, user, context.client);
     match found.map(|found| found.filter(|factor| factor.enabled_at.is_some())) {
         Err(error) => error,
         Ok(None) if at_login => context.bad_credentials(),

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::me::check_password;
-use super::second_factor_code;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{Admin, CurrentUser, json_body};
+use super::code;
+use super::statements::{self, AcceptedCode};
+use super::totp::{Code, TotpSecret, qr_svg, recovery_code};
+use crate::accounts::check_password;
 use crate::auth::random_bytes;
-use crate::auth::second_factor::{Code, TotpSecret, qr_svg, recovery_code};
-use crate::db::second_factors::{self, AcceptedCode};
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
+use crate::request::context::RequestContext;
+use crate::request::identity::{Admin, CurrentUser, json_body};
 
 /// How long an offered second factor can be confirmed.
 const OFFER_LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -26,7 +26,7 @@ const RECOVERY_CODES: usize = 10;
 
 /// `GET /api/v1/auth/second-factor`: whether one is on, since when, and how many recovery codes are left.
 pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    let stored = second_factors::find(&context.db, user.id(), context.client)?;
+    let stored = statements::find(&context.db, user.id(), context.client)?;
     let stored = stored.filter(|factor| factor.enabled_at.is_some());
     let shown = json!({
         "enabled": stored.is_some(),
@@ -49,7 +49,7 @@ pub fn begin(context: &mut RequestContext, user: &CurrentUser) -> Result<Respons
     let version = check_password(context, user, &password)?;
     let secret = TotpSecret(random_bytes()?);
     let sealed = context.app.sealing_keys.seal(user.id(), &secret)?;
-    if !second_factors::begin(&context.db, user.id(), version, &sealed, OFFER_LIFETIME)? {
+    if !statements::begin(&context.db, user.id(), version, &sealed, OFFER_LIFETIME)? {
         // The password was changed in the meantime.
         return Err(Error::WrongCurrentPassword);
     }
@@ -66,7 +66,7 @@ pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
     let code = json_body(context, user)?.read(|body| body.required("code", rules::code))?;
     context.audits(RefusedAction::SecondFactorEnable, Some(user.id()));
     let invalid = Error::InvalidCode { at_login: false };
-    let factor = second_factors::find(&context.db, user.id(), context.client)?;
+    let factor = statements::find(&context.db, user.id(), context.client)?;
     let factor = factor.ok_or(Error::SecondFactorNotFound)?;
     if factor.enabled_at.is_some() {
         return Err(Error::SecondFactorEnabled);
@@ -81,7 +81,7 @@ pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
     let step = secret.step_of(&code, unix_time().as_secs()).ok_or_else(|| invalid.clone())?;
     let (codes, hashes) = new_recovery_codes()?;
     let (account, keep) = ((user.id(), user.credentials_version), user.session());
-    match second_factors::confirm(&context.db, account, &factor.sealed, step, &hashes, keep)? {
+    match statements::confirm(&context.db, account, &factor.sealed, step, &hashes, keep)? {
         true => response::json(200, &json!({ "recovery_codes": codes })),
         // Another one was offered in the meantime.
         false => Err(invalid),
@@ -100,9 +100,9 @@ pub fn renew_codes(context: &mut RequestContext, user: &CurrentUser) -> Result<R
     context.audits(RefusedAction::SecondFactorEnable, Some(user.id()));
     let (version, code) = check_proofs(context, user, &password, &code)?;
     let (codes, hashes) = new_recovery_codes()?;
-    match second_factors::renew_recovery_codes(&context.db, user.id(), version, &code, &hashes)? {
+    match statements::renew_recovery_codes(&context.db, user.id(), version, &code, &hashes)? {
         true => response::json(200, &json!({ "recovery_codes": codes })),
-        false => Err(second_factor_code::refused_code(context, user.id(), false)),
+        false => Err(code::refused_code(context, user.id(), false)),
     }
 }
 
@@ -112,9 +112,9 @@ pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
     let (password, code) = json_body(context, user)?.read(read_proofs)?;
     context.audits(RefusedAction::SecondFactorDisable, Some(user.id()));
     let (version, code) = check_proofs(context, user, &password, &code)?;
-    match second_factors::disable(&context.db, user.id(), version, &code)? {
+    match statements::disable(&context.db, user.id(), version, &code)? {
         true => Ok(Response::empty(204)),
-        false => Err(second_factor_code::refused_code(context, user.id(), false)),
+        false => Err(code::refused_code(context, user.id(), false)),
     }
 }
 
@@ -130,12 +130,12 @@ fn check_proofs(
         return Err(Error::SecondFactorNotFound);
     }
     let version = check_password(context, user, password)?;
-    let factor = second_factors::find(&context.db, user.id(), context.client)?;
+    let factor = statements::find(&context.db, user.id(), context.client)?;
     let factor = factor.ok_or(Error::SecondFactorNotFound)?;
     if factor.is_refused {
         return Err(Error::InvalidCode { at_login: false });
     }
-    let code = second_factor_code::check(context, user.id(), &factor, code, false)?;
+    let code = code::check(context, user.id(), &factor, code, false)?;
     Ok((version, code))
 }
 
@@ -148,7 +148,7 @@ pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Er
     if id == user.id() && user.require_changeable().is_ok() {
         return Err(Error::NotPermitted(Forbidden::OwnSecondFactor));
     }
-    second_factors::reset(&context.db, id)?;
+    statements::reset(&context.db, id)?;
     Ok(Response::empty(204))
 }
 

@@ -8,8 +8,7 @@ use postgres::types::Type;
 use postgres::{Client, Row};
 use uuid::Uuid;
 
-use super::connection::SqlParams;
-use super::{Database, sql};
+use crate::db::{Database, SqlParams, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::timestamp::Timestamp;
 
@@ -30,7 +29,7 @@ pub struct StoredSecondFactor {
 }
 
 /// Reads a [`StoredSecondFactor`], as if it could not be confirmed. `None` if the row has none.
-pub(super) fn from_row(row: &Row) -> Option<StoredSecondFactor> {
+pub fn from_row(row: &Row) -> Option<StoredSecondFactor> {
     let wait = row.get::<_, Option<f64>>("wait_seconds");
     Some(StoredSecondFactor {
         sealed: row.get::<_, Option<_>>("second_factor_sealed")?,
@@ -53,7 +52,7 @@ pub enum AcceptedCode {
 
 impl AcceptedCode {
     /// The time step or the hash, of which the other is `None`.
-    pub(super) fn params(&self) -> (Option<i64>, Option<&[u8]>) {
+    pub fn params(&self) -> (Option<i64>, Option<&[u8]>) {
         match self {
             AcceptedCode::Totp(step) => (Some(*step), None),
             AcceptedCode::Recovery(hash) => (None, Some(hash)),

@@ -16,8 +16,6 @@ use std::time::Duration;
 
 use log::Level;
 
-use crate::api::app::App;
-use crate::api::{openapi, pipeline};
 use crate::arguments::VERSION;
 use crate::auth::jwt::SigningKeys;
 use crate::auth::refused_passwords::RefusedPasswords;
@@ -25,9 +23,12 @@ use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
 use crate::config::{self, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings};
 use crate::db;
+use crate::docs::openapi;
 use crate::error::Error;
 use crate::mail::Mailer;
+use crate::request::app::App;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
+use crate::service::pipeline;
 use crate::storage::Storage;
 use crate::supervisor;
 use crate::telemetry::logging;

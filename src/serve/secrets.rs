@@ -13,9 +13,10 @@ use crate::auth::random_bytes;
 use crate::auth::sealing::SealingKeys;
 use crate::config::Config;
 use crate::db::Database;
-use crate::db::second_factors::{self, Resealed};
 use crate::error::Error;
 use crate::model::hex;
+use crate::second_factor;
+use crate::second_factor::statements::Resealed;
 use crate::storage::create_private_file;
 
 /// The longest time for a thousand of them.
@@ -91,7 +92,7 @@ fn reseal_all(db: &Database, keys: &SealingKeys) -> Result<(i64, usize), Error> 
     let (mut changed, mut unreadable, mut after) = (0, 0, Uuid::nil());
     loop {
         let batch = db.run(MAX_BATCH_TIME, |client| {
-            second_factors::sealed_after(client, keys.current_prefix(), after)
+            second_factor::statements::sealed_after(client, keys.current_prefix(), after)
         })?;
         let Some((last, _)) = batch.last() else { return Ok((changed, unreadable)) };
         after = *last;
@@ -105,6 +106,7 @@ fn reseal_all(db: &Database, keys: &SealingKeys) -> Result<(i64, usize), Error> 
             resealed.before.push(sealed);
             resealed.after.push(keys.seal(user, &secret)?);
         }
-        changed += db.run(MAX_BATCH_TIME, |client| second_factors::reseal(client, &resealed))?;
+        changed +=
+            db.run(MAX_BATCH_TIME, |client| second_factor::statements::reseal(client, &resealed))?;
     }
 }

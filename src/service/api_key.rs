@@ -3,9 +3,9 @@
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::api::context::RequestContext;
 use crate::config::ApiKeyScope;
 use crate::error::Error;
+use crate::request::context::RequestContext;
 
 /// Checks the API key of a request, if keys are enabled. Exports always need one then, other endpoints only if
 /// `CLOAKROOM_API_KEY_SCOPE` is `all`.

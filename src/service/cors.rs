@@ -1,9 +1,9 @@
 //! Headers for cross-origin requests of browsers (Fetch standard, CORS protocol).
 
-use crate::api::context::RequestContext;
 use crate::config::{CorsOrigins, is_token};
 use crate::error::Error;
 use crate::http::response::Response;
+use crate::request::context::RequestContext;
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
 const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, \

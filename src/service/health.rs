@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::api::app::App;
-use crate::api::context::RequestContext;
 use crate::db::health::DatabaseState;
 use crate::db::stats;
 use crate::error::Error;
 use crate::http::response::{self, Response};
+use crate::request::app::App;
+use crate::request::context::RequestContext;
 use crate::storage::file_system::last_backup;
 use crate::telemetry::metrics::Reading;
 

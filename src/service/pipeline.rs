@@ -9,14 +9,9 @@ use std::time::Instant;
 
 use log::Level;
 
-use super::app::App;
-use super::context::RequestContext;
-use super::endpoint::{Endpoint, Handler};
-use super::middleware::access_log::{loggable_method, loggable_path};
-use super::middleware::identity::{Exporters, RefreshToken, SignedIn};
-use super::middleware::rate_limit::{self, Caller, Limit};
-use super::middleware::{api_key, cors, identity};
+use super::access_log::{loggable_method, loggable_path};
 use super::router;
+use super::{api_key, cors};
 use crate::body_memory::{Owner, SMALL_BODY};
 use crate::error::Error;
 use crate::http::body::Body;
@@ -26,6 +21,12 @@ use crate::http::request::{Request, request_id};
 use crate::http::response::{Response, ResponseBody, check_headers};
 use crate::model::audit::RefusedAction;
 use crate::model::timestamp::Timestamp;
+use crate::request::app::App;
+use crate::request::context::RequestContext;
+use crate::request::endpoint::{Endpoint, Handler};
+use crate::request::identity;
+use crate::request::identity::{Exporters, RefreshToken, SignedIn};
+use crate::request::rate_limit::{self, Caller, Limit};
 use crate::telemetry::access_log::{self, AccessLogEntry};
 use crate::telemetry::metrics::EndpointName;
 

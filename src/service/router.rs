@@ -3,19 +3,17 @@
 
 use std::borrow::Cow;
 
-use super::context::RequestContext;
-use super::endpoint::Feature::{
-    Console, Docs, EmailConfirmation, Metrics, PasswordResets, Registration, Start, TestEndpoints,
-};
-use super::endpoint::Handler::{Admin, Anyone, Export, Refresh, SignedIn, SignedInAdmin, User};
-use super::endpoint::{Endpoint, Outcome, at};
-use super::handlers::{
-    admin, auth, changes, email_confirmation, exports, health, links, me, personal_tokens,
-    second_factor, sessions, test_only, uploads, users,
-};
-use super::middleware::rate_limit::{LOGIN, Limit, REFRESH};
+use super::health;
 use crate::config::Config;
 use crate::error::Error;
+use crate::request::context::RequestContext;
+use crate::request::endpoint::Feature::{Console, Docs, Metrics, Start};
+use crate::request::endpoint::Handler::Anyone;
+use crate::request::endpoint::{Endpoint, Outcome, at};
+use crate::{
+    accounts, audit, changes, confirmation, exports, files, links, personal_tokens, second_factor,
+    sessions, sign_in, undo,
+};
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
@@ -68,7 +66,9 @@ pub fn is_api(path: &str) -> bool {
 fn endpoint(method: &str, segments: &[&str]) -> Option<Endpoint> {
     let method = METHODS.into_iter().find(|known| *known == method)?;
     let (endpoint, prefix, segments) = match segments {
-        ["api", "v1", rest @ ..] => (api_v1(method, rest), "/api/v1", rest),
+        ["api", "v1", rest @ ..] => {
+            (ROUTES.iter().find_map(|route| route(method, rest)), "/api/v1", rest)
+        }
         _ => (root(method, segments).or_else(|| pages(method, segments)), "", segments),
     };
     Some(endpoint?.matched(method, prefix, segments))
@@ -87,105 +87,22 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
     Some(endpoint)
 }
 
-/// The endpoints below `/api/v1`. Those with a path of literals stand before those with an id.
-fn api_v1(method: &str, segments: &[&str]) -> Option<Endpoint> {
-    use Limit::{Account, Auth, Links, Upload};
-    #[rustfmt::skip] // One endpoint a line, as in a table.
-    let endpoint = match (method, segments) {
-        ("POST", ["auth", "register"]) => at("/auth/register", Anyone(auth::register))
-            .limit(Auth("register")).part_of(Registration),
-        ("POST", ["auth", "login"]) => at("/auth/login", Anyone(auth::login)).limit(LOGIN),
-        ("POST", ["auth", "refresh"]) => at("/auth/refresh", Refresh(auth::refresh)).limit(REFRESH),
-        ("POST", ["auth", "refresh-token"]) => at("/auth/refresh-token", Refresh(auth::refresh)).limit(REFRESH),
-        ("POST", ["auth", "logout"]) => at("/auth/logout", User(auth::logout)).limit(Account),
-        ("POST", ["auth", "request-password-reset"]) =>
-            at("/auth/request-password-reset", Anyone(auth::request_password_reset))
-                .limit(Auth("request-password-reset")).part_of(PasswordResets),
-        ("POST", ["auth", "reset-password"]) => at("/auth/reset-password", Anyone(auth::reset_password))
-            .limit(Auth("reset-password")).part_of(PasswordResets),
-        ("POST", ["auth", "confirm-email"]) => at("/auth/confirm-email", Anyone(email_confirmation::confirm))
-            .limit(Auth("confirm-email")).part_of(EmailConfirmation),
-        ("GET", ["auth", "sessions"]) => at("/auth/sessions", User(sessions::list))
-            .limit(Account),
-        ("DELETE", ["auth", "sessions", _]) => at("/auth/sessions/{session_id}", User(sessions::end))
-            .limit(Account),
-        ("GET", ["auth", "tokens"]) => at("/auth/tokens", User(personal_tokens::list))
-            .limit(Account),
-        ("POST", ["auth", "tokens"]) => at("/auth/tokens", User(personal_tokens::create))
-            .limit(Account),
-        ("DELETE", ["auth", "tokens", _]) => at("/auth/tokens/{token_id}", User(personal_tokens::delete))
-            .limit(Account),
-        ("GET", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::show))
-            .limit(Account),
-        ("POST", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::begin))
-            .limit(Auth("begin-second-factor")),
-        ("DELETE", ["auth", "second-factor"]) => at("/auth/second-factor", User(second_factor::disable))
-            .limit(Auth("disable-second-factor")),
-        ("POST", ["auth", "second-factor", "confirm"]) =>
-            at("/auth/second-factor/confirm", User(second_factor::confirm)).limit(Account),
-        ("POST", ["auth", "second-factor", "recovery-codes"]) =>
-            at("/auth/second-factor/recovery-codes", User(second_factor::renew_codes))
-            .limit(Auth("recovery-codes")),
-        ("GET", ["auth", "me"]) => at("/auth/me", SignedIn(me::show)),
-        ("GET", ["users", "me"]) => at("/users/me", SignedIn(me::show)),
-        ("PUT", ["users", "me"]) => at("/users/me", User(me::update)),
-        ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(me::delete))
-            .limit(Auth("delete-account")),
-        ("POST", ["users", "change-password"]) => at("/users/change-password", User(me::change_password))
-            .limit(Auth("change-password")),
-        ("GET", ["users", "export"]) => at("/users/export", Export(exports::filtered)),
-        ("GET", ["users", "exports", "csv"]) => at("/users/exports/csv", Export(exports::filtered)),
-        ("GET", ["users", "export-full"]) => at("/users/export-full", Export(exports::full)),
-        ("GET", ["users", "export-alive"]) => at("/users/export-alive", Export(exports::alive)),
-        ("GET", ["users", "export-simple"]) => at("/users/export-simple", Export(exports::simple)),
-        ("GET", ["users", "test-only", "alive"]) => at("/users/test-only/alive", SignedInAdmin(test_only::alive))
-            .part_of(TestEndpoints),
-        ("POST", ["users", "test-only", "create"]) => at("/users/test-only/create", SignedInAdmin(test_only::create))
-            .part_of(TestEndpoints),
-        ("DELETE", ["users", "test-only", "delete-all"]) =>
-            at("/users/test-only/delete-all", SignedInAdmin(test_only::delete_all)).part_of(TestEndpoints),
-        ("GET", ["users", "test-only", "count"]) => at("/users/test-only/count", SignedInAdmin(test_only::count))
-            .part_of(TestEndpoints),
-        ("GET", ["users"]) => at("/users", SignedInAdmin(users::list)),
-        ("POST", ["users"]) => at("/users", SignedInAdmin(users::create)),
-        ("GET", ["users", id]) if is_id(id) => at("/users/{user_id}", SignedInAdmin(users::show)),
-        ("PUT", ["users", id]) if is_id(id) => at("/users/{user_id}", SignedInAdmin(users::update)),
-        ("DELETE", ["users", id]) if is_id(id) => at("/users/{user_id}", SignedInAdmin(users::delete)),
-        ("GET", ["users", id, "sessions"]) if is_id(id) =>
-            at("/users/{user_id}/sessions", Admin(sessions::list_of_user)),
-        ("DELETE", ["users", id, "sessions"]) if is_id(id) =>
-            at("/users/{user_id}/sessions", Admin(sessions::end_all_of_user)),
-        ("GET", ["users", id, "tokens"]) if is_id(id) =>
-            at("/users/{user_id}/tokens", Admin(personal_tokens::list_of_user)),
-        ("DELETE", ["users", id, "tokens"]) if is_id(id) =>
-            at("/users/{user_id}/tokens", Admin(personal_tokens::delete_all_of_user)),
-        ("DELETE", ["users", id, "second-factor"]) if is_id(id) =>
-            at("/users/{user_id}/second-factor", Admin(second_factor::reset)),
-        ("GET", ["admin", "users"]) => at("/admin/users", SignedInAdmin(admin::list)),
-        ("PUT", ["admin", "users", _]) => at("/admin/users/{user_id}", SignedInAdmin(users::update)),
-        ("GET", ["admin", "audit"]) => at("/admin/audit", SignedInAdmin(admin::list_audit)),
-        ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", SignedInAdmin(admin::export_audit)),
-        ("GET", ["admin", "stats"]) => at("/admin/stats", SignedInAdmin(admin::stats)),
-        ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", SignedInAdmin(admin::daily_stats)),
-        ("GET", ["uploads"]) => at("/uploads", SignedIn(uploads::list)),
-        ("POST", ["uploads"]) => at("/uploads", SignedIn(uploads::create)).limit(Upload),
-        ("POST", ["uploads", "restore"]) => at("/uploads/restore", SignedIn(uploads::restore_since)),
-        // The word is no id.
-        (_, ["uploads", "restore", ..]) => return None,
-        ("GET", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(uploads::show)),
-        ("PUT", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(uploads::update)),
-        ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(uploads::delete)),
-        ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", SignedIn(uploads::restore)),
-        ("GET", ["uploads", _, "download"]) => at("/uploads/{file_id}/download", SignedIn(uploads::download)),
-        ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(links::list)),
-        ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(links::create)),
-        ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(links::delete)),
-        ("GET", ["changes"]) => at("/changes", SignedIn(changes::list)),
-        ("GET", ["links", _]) => at("/links/{token}", Anyone(links::download)).limit(Links).without_key(),
-        _ => return None,
-    };
-    Some(endpoint)
-}
+/// The endpoints of the modules, below `/api/v1`.
+type Route = fn(&str, &[&str]) -> Option<Endpoint>;
+const ROUTES: &[Route] = &[
+    sign_in::route,
+    accounts::route,
+    files::route,
+    exports::route,
+    second_factor::route,
+    personal_tokens::route,
+    sessions::route,
+    confirmation::route,
+    undo::route,
+    links::route,
+    changes::route,
+    audit::route,
+];
 
 /// The console, the pages that show the OpenAPI document, and the files that they load. The document does not describe
 /// them.
@@ -206,12 +123,6 @@ fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
 fn page(context: &mut RequestContext) -> Outcome {
     let page = context.app.pages().respond(&context.request);
     page.ok_or_else(|| context.app.route_not_found())
-}
-
-/// Whether a segment after `/users` may be the id of a user. It may not if it begins another path.
-fn is_id(segment: &str) -> bool {
-    let literals = ["me", "change-password", "export", "exports", "test-only"];
-    !literals.contains(&segment) && !segment.starts_with("export-")
 }
 
 #[cfg(test)]

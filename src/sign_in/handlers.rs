@@ -7,19 +7,15 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{email_confirmation, second_factor_code};
-use crate::api::app::App;
-use crate::api::context::RequestContext;
-use crate::api::middleware::identity::{CurrentUser, RefreshToken};
-use crate::api::middleware::rate_limit;
+use super::statements::{self, CheckedLogin, LogoutScope, NewSession};
+use crate::accounts;
+use crate::accounts::statements::{AccountFields, LoginAccount, LoginLookup};
 use crate::auth::email_token::Registration;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::LogoutStatus;
 use crate::db::outbox::{self, ResetTokenUse};
-use crate::db::sessions::{self, CheckedLogin, LogoutScope, NewSession};
-use crate::db::users::{self, AccountFields, LoginAccount, LoginLookup};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::request::MAX_TEXT_BODY;
@@ -28,6 +24,11 @@ use crate::model::audit::RefusedAction;
 use crate::model::text::nfc;
 use crate::model::user::User;
 use crate::model::{hex, rules};
+use crate::request::app::App;
+use crate::request::context::RequestContext;
+use crate::request::identity::{CurrentUser, RefreshToken};
+use crate::request::rate_limit;
+use crate::{confirmation, second_factor};
 
 /// Reads username, e-mail address, password and name.
 fn read_registration(
@@ -54,7 +55,7 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let response = if context.app.config.confirms_email() {
         let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
         let account = Registration { id, username, email, name, password_hash: hash };
-        email_confirmation::register(context, account)?
+        confirmation::register(context, account)?
     } else if username.is_some() {
         let account = AccountFields {
             username,
@@ -63,13 +64,14 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = users::insert(&context.db, &account, None).map_err(Error::at_registration)?;
+        let user = accounts::statements::insert(&context.db, &account, None)
+            .map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {
         let session = new_session(context, Uuid::new_v4());
         let user =
-            sessions::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session);
+            statements::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session);
         let user = user.map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         token_response(context.app, 201, &user, &session)?
@@ -93,14 +95,14 @@ fn read_login(body: &mut Params) -> (String, String, Option<String>) {
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (name, password, code) = context.request.json_or_form(MAX_TEXT_BODY)?.read(read_login)?;
-    let found = users::find_by_login(&context.db, &name, context.client)?;
+    let found = accounts::statements::find_by_login(&context.db, &name, context.client)?;
     context.account_in_log = found.account.as_ref().map(|account| account.user.id);
     context.audits(RefusedAction::Login, context.account_in_log);
     let (account, check) = check_password(context, found, &password)?;
     let user = account.user.id;
     let code = match &account.second_factor {
         Some(factor) => {
-            Some(second_factor_code::check_at_login(context, user, factor, code.as_deref())?)
+            Some(second_factor::code::check_at_login(context, user, factor, code.as_deref())?)
         }
         None => None,
     };
@@ -118,9 +120,9 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     };
     let session = new_session(context, Uuid::new_v4());
     let lifetime = context.app.config.access_token_lifetime;
-    match sessions::open(&context.db, &checked, &session, lifetime)? {
+    match statements::open(&context.db, &checked, &session, lifetime)? {
         Some(user) => token_response(context.app, 200, &user, &session),
-        None => Err(match second_factor_code::refused_code(context, user, true) {
+        None => Err(match second_factor::code::refused_code(context, user, true) {
             // The second factor was switched on after the password was checked, so no code was asked for.
             Error::InvalidCode { .. } if code.is_none() => {
                 Error::SecondFactorRequired { is_password_refused: false }
@@ -161,7 +163,7 @@ pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Resp
     let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
     let next = new_session(context, token.session);
     let (user, session) =
-        sessions::rotate(&context.db, token.user, token.id, next, grace, max_age)?;
+        statements::rotate(&context.db, token.user, token.id, next, grace, max_age)?;
     token_response(app, 200, &user, &session)
 }
 
@@ -174,7 +176,7 @@ fn read_scope(query: &mut Params) -> LogoutScope {
 /// `POST /api/v1/auth/logout`: ends all sessions of the user, or only those that the query's `scope` names.
 pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let scope = context.request.query().read(read_scope)?;
-    sessions::end(&context.db, user.id(), user.session(), scope)?;
+    statements::end(&context.db, user.id(), user.session(), scope)?;
     match context.app.config.logout_status {
         LogoutStatus::NoContent => Ok(Response::empty(204)),
         LogoutStatus::Ok => response::message("Logged out successfully"),

@@ -10,13 +10,13 @@ use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::batches::Batches;
-use super::connection::SqlParams;
-use super::second_factors::AcceptedCode;
-use super::{Database, from_row, one_row, sql, users};
+use crate::accounts;
+use crate::db::batches::Batches;
+use crate::db::{Database, SqlParams, from_row, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::text::email_key;
 use crate::model::user::{Session, SignIn, User};
+use crate::second_factor::statements::AcceptedCode;
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.
 pub const MAX_SESSIONS: i64 = 1000;
@@ -70,14 +70,14 @@ impl SessionLookups {
                 false => find(&[session])?.pop().flatten(),
             };
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
-                return Ok((users::from_row(&row), row.get("credentials_version")));
+                return Ok((accounts::statements::from_row(&row), row.get("credentials_version")));
             }
         }
         // The token has no session, or is refused; then the account tells why.
         let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
         let row = rows.first().ok_or(Error::UserNotUsable)?;
         if sign_in.session.is_none() && row.get("is_valid_without_session") {
-            Ok((users::from_row(row), row.get("credentials_version")))
+            Ok((accounts::statements::from_row(row), row.get("credentials_version")))
         } else {
             Err(Error::InvalidToken(TokenProblem::SessionEnded))
         }
@@ -139,7 +139,7 @@ pub fn open(
             &hash.flatten(),
         ],
     )?;
-    Ok(rows.first().map(users::from_row))
+    Ok(rows.first().map(accounts::statements::from_row))
 }
 
 /// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
@@ -166,7 +166,7 @@ pub fn open_for_new_user(
             &email_key(email),
         ],
     )?;
-    Ok(users::from_row(&one_row(rows)?))
+    Ok(accounts::statements::from_row(&one_row(rows)?))
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
@@ -202,7 +202,10 @@ pub fn rotate(
     }
     let refresh_id: Option<Uuid> = row.get("refresh_id");
     let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
-    Ok((users::from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
+    Ok((
+        accounts::statements::from_row(row),
+        NewSession { refresh_id, expires_at: row.get("expires_at"), ..next },
+    ))
 }
 
 /// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is

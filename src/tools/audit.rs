@@ -10,8 +10,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::database;
+use crate::audit::statements::from_row;
 use crate::config::Config;
-use crate::db::{Database, audit::from_row, one_row, sql};
+use crate::db::{Database, one_row, sql};
 use crate::error::Error;
 use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;

@@ -10,10 +10,11 @@ use super::output::print_line;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
-use crate::db::{one_row, second_factors, sql};
+use crate::db::{one_row, sql};
 use crate::error::Problem;
 use crate::model::rules;
 use crate::model::text::{email_key, nfc};
+use crate::second_factor;
 use crate::serve::installation::open_database;
 use crate::storage::Storage;
 
@@ -52,7 +53,7 @@ pub fn create_admin(
         return Ok(());
     }
     if resets_second_factor {
-        second_factors::reset(&db, row.get("id"))?;
+        second_factor::statements::reset(&db, row.get("id"))?;
         print_line("Its second factor is gone: the password alone is enough.");
     } else {
         print_line(

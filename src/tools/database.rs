@@ -16,9 +16,9 @@ use crate::db::connector::Connector;
 use crate::db::deadline::Deadline;
 use crate::db::migrations::{MIGRATIONS, find_applied, newest_schema_version, verify};
 use crate::db::postgres_error::describe;
-use crate::db::second_factors::sealed_after;
 use crate::db::{Database, sql};
 use crate::error::Error;
+use crate::second_factor::statements::sealed_after;
 use crate::serve::secrets;
 
 /// How long a command that only looks at the applied migrations waits for them.

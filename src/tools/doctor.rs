@@ -15,6 +15,7 @@ use super::output::{Findings, Level, bytes};
 use super::postgres_programs::major_version;
 use super::send_test_mail::advice;
 use super::{require_store, within_max_wait};
+use crate::accounts;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::{Config, MailServer, Smtp, UsedSettings};
 use crate::db::installation::DatabaseSide;
@@ -148,7 +149,7 @@ fn ask_schema(config: &Config) -> Result<Schema, String> {
     Ok(Schema {
         applied,
         installation: is_current.then(|| db::installation::find(&db)).transpose()?,
-        lacks_accounts: is_current && db::users::count(&db)? == 0,
+        lacks_accounts: is_current && accounts::statements::count(&db)? == 0,
         second_factors: if is_current {
             database::count_second_factors(&db, config)?
         } else {

@@ -11,7 +11,7 @@ Object.assign(globalThis, {
   Node: Object,
   document: { createElement: () => ({ setAttribute() {}, append() {}, addEventListener() {} }) },
 });
-const from = (name) => import(`../../src/api/console/${name}.js`);
+const from = (name) => import(`../../src/console/${name}.js`);
 const { ApiError, errorOf, offlineError } = await from("errors");
 const { formatBytes, formatDateTime, formatRelative, localTime, utcTime } = await from("format");
 const { changes } = await from("forms");

@@ -1,0 +1,23 @@
+//! The confirmation of e-mail addresses by the link of a mail.
+
+mod handlers;
+mod statements;
+
+pub use handlers::{register, seal};
+
+use crate::request::endpoint::Feature::EmailConfirmation;
+use crate::request::endpoint::Handler::Anyone;
+use crate::request::endpoint::{Endpoint, at};
+use crate::request::rate_limit::Limit::Auth;
+
+/// The endpoint of this module.
+pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
+    match (method, path) {
+        ("POST", ["auth", "confirm-email"]) => Some(
+            at("/auth/confirm-email", Anyone(handlers::confirm))
+                .limit(Auth("confirm-email"))
+                .part_of(EmailConfirmation),
+        ),
+        _ => None,
+    }
+}

@@ -1,0 +1,4 @@
+//! The OpenAPI document, and the pages for people with what they load.
+
+pub mod openapi;
+pub mod pages;

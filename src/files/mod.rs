@@ -1,0 +1,29 @@
+//! The files of users: upload, list, download, change and delete.
+
+mod handlers;
+pub mod record;
+pub mod statements;
+mod upload_form;
+
+pub use handlers::{download_response, metadata_response};
+
+use crate::request::endpoint::Handler::SignedIn;
+use crate::request::endpoint::{Endpoint, at};
+use crate::request::rate_limit::Limit::Upload;
+
+/// The endpoints of this module.
+pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
+    #[rustfmt::skip] // One endpoint a line, as in a table.
+    let endpoint = match (method, path) {
+        ("GET", ["uploads"]) => at("/uploads", SignedIn(handlers::list)),
+        ("POST", ["uploads"]) => at("/uploads", SignedIn(handlers::create)).limit(Upload),
+        // The word is no id.
+        (_, ["uploads", "restore", ..]) => return None,
+        ("GET", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::show)),
+        ("PUT", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::update)),
+        ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::delete)),
+        ("GET", ["uploads", _, "download"]) => at("/uploads/{file_id}/download", SignedIn(handlers::download)),
+        _ => return None,
+    };
+    Some(endpoint)
+}

@@ -1,0 +1,18 @@
+//! What a handler is given: all that outlives a request, the request, who is calling, and the limits. A module of this
+//! list uses only modules further down:
+//!
+//! - `endpoint`: one line of the router's table
+//! - `identity`: finds out who is calling, and is the only maker of the proofs that handlers take
+//! - `rate_limit`: the limits
+//! - `context`: one request
+//! - `app`: all that lives longer than a request
+//! - `turns`: how many exports and searches one user or network may run at a time
+//! - `waiters`: requests that wait for changes of files
+
+pub mod app;
+pub mod context;
+pub mod endpoint;
+pub mod identity;
+pub mod rate_limit;
+pub mod turns;
+pub mod waiters;

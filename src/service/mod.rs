@@ -1,0 +1,13 @@
+//! What calls a handler: one request, from its head to its response.
+//!
+//! - `pipeline`: all steps of a request, in order
+//! - `router`: asks each module for its endpoints
+//! - `health`: probes and metrics
+//! - `cors`, `api_key`, `access_log`: the steps before and after the handler, one function each
+
+mod access_log;
+mod api_key;
+mod cors;
+mod health;
+pub mod pipeline;
+mod router;
