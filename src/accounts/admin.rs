@@ -5,7 +5,6 @@ use serde_json::json;
 use super::handlers::find_page;
 use crate::db::stats;
 use crate::error::Error;
-use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::page::Page;
 use crate::model::user::Profile;
@@ -31,15 +30,4 @@ pub fn stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response
         "used": used, "quota": quota, "usage_percentage": usage_percentage, "deleted": files.deleted_size
     });
     response::json(200, &json!({ "users": users, "files": files, "storage": storage }))
-}
-
-/// Days of the daily statistics if the request does not say how many, and the most that it may ask for.
-const DEFAULT_DAYS: i64 = 30;
-const MAX_DAYS: i64 = 365;
-
-/// `GET /api/v1/admin/stats/daily`: what came on each of the last days, in UTC, today included, the oldest first.
-pub fn daily_stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
-    let read = |query: &mut Params| query.integer("days", DEFAULT_DAYS, 1..=MAX_DAYS);
-    let days = stats::daily(&context.db, context.request.query().read(read)?)?;
-    response::json(200, &json!({ "days": days }))
 }

@@ -1,7 +1,6 @@
 //! The signed-in user's own account.
 
 use super::statements::{self, ChangeConditions, ProfileChange};
-use crate::auth::email_token::{EmailChange, EmailToken};
 use crate::auth::password::PasswordCheck;
 use crate::confirmation;
 use crate::error::Error;
@@ -48,8 +47,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     if let Some(email) = change.email.clone().filter(|_| context.app.config.confirms_email()) {
         version = version.or(user.credentials_version);
         let version = version.ok_or(Error::UserNotUsable)?;
-        let token = EmailToken::Change(EmailChange { account: user.id(), version, email });
-        change.sealed_token = Some(confirmation::seal(context, &token)?);
+        change.sealed_token = Some(confirmation::seal_change(context, user.id(), version, email)?);
     }
     context.request.body.resize_room(rules::USER_MEMORY)?;
     match statements::update_profile(&context.db, user.id(), &change, version, user.sign_in())? {
@@ -89,23 +87,6 @@ pub fn change_password(
         // The password was changed in the meantime, so the given one is no longer the current one.
         false => Err(Error::WrongCurrentPassword),
     }
-}
-
-/// `POST /api/v1/users/me/delete`: deletes the user's own account as an administrator would, confirmed with
-/// `current_password`.
-pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
-    user.require_changeable()?;
-    let password = json_body(context, user)?
-        .read(|body| body.required("current_password", rules::non_empty))?;
-    context.audits(RefusedAction::UserDelete, Some(user.id()));
-    let version = check_password(context, user, &password)?;
-    let conditions = ChangeConditions { version: Some(version), spares_admins: false };
-    if !statements::delete(&context.db, user.id(), &conditions)? {
-        // The password was changed, or the account deleted, in the meantime.
-        return Err(Error::WrongCurrentPassword);
-    }
-    context.app.wake_background();
-    Ok(Response::empty(204))
 }
 
 /// Checks a user's current password. Returns the version of the credentials it was checked against, which the statement

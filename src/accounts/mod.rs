@@ -1,6 +1,8 @@
 //! Accounts: a user's own, and those of all users for administrators, with lists and statistics.
 
 mod admin;
+#[cfg(feature = "extras")]
+pub mod extras;
 mod handlers;
 mod me;
 pub mod statements;
@@ -20,8 +22,6 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("GET", ["auth", "me"]) => at("/auth/me", SignedIn(me::show)),
         ("GET", ["users", "me"]) => at("/users/me", SignedIn(me::show)),
         ("PUT", ["users", "me"]) => at("/users/me", User(me::update)),
-        ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(me::delete))
-            .limit(Auth("delete-account")),
         ("POST", ["users", "change-password"]) => at("/users/change-password", User(me::change_password))
             .limit(Auth("change-password")),
         ("GET", ["users"]) => at("/users", SignedInAdmin(handlers::list)),
@@ -32,7 +32,6 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("GET", ["admin", "users"]) => at("/admin/users", SignedInAdmin(admin::list)),
         ("PUT", ["admin", "users", _]) => at("/admin/users/{user_id}", SignedInAdmin(handlers::update)),
         ("GET", ["admin", "stats"]) => at("/admin/stats", SignedInAdmin(admin::stats)),
-        ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", SignedInAdmin(admin::daily_stats)),
         ("GET", ["users", "test-only", "alive"]) => at("/users/test-only/alive", SignedInAdmin(test_only::alive))
             .part_of(TestEndpoints),
         ("POST", ["users", "test-only", "create"]) => at("/users/test-only/create", SignedInAdmin(test_only::create))

@@ -12,11 +12,11 @@ use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
 use crate::model::rules;
+use crate::model::second_factor::StoredSecondFactor;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{Role, SignIn, Stats, User};
 use crate::second_factor;
-use crate::second_factor::statements::StoredSecondFactor;
 
 /// Reads the columns of a [`User`], which every query that returns accounts selects.
 pub fn from_row(row: &Row) -> User {

@@ -1,31 +1,16 @@
-//! Table `audit_events`: the audit log. Events of changes are written by the statements that make the changes, in other
-//! modules. This one writes those that belong to no change, and reads and expires all of them.
+//! Reads the table `audit_events`, which is the audit log.
 
 use std::time::Instant;
 
 use postgres::Row;
 use postgres::fallible_iterator::FallibleIterator;
-use postgres::types::{Json, Type};
+use postgres::types::Type;
 use uuid::Uuid;
 
-use crate::db::{Database, TypedParams, from_row, one_row, sql};
+use crate::db::{Database, TypedParams, from_row, sql};
 use crate::error::Error;
-use crate::model::audit::{AuditEvent, AuditPosition, Failure};
+use crate::model::audit::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
-
-/// Days for which failures are kept at most, because strangers can cause many of them.
-const MAX_FAILURE_DAYS: i32 = 30;
-
-/// Records that users were exported. Must precede the first byte of the export: if it fails, nothing was exported.
-pub fn insert_export(db: &Database, rows: i64, is_filtered: bool) -> Result<(), Error> {
-    let sql = sql!("audit/insert_export");
-    db.write(sql, &[&db.actor, &db.address, &db.request_id, &rows, &is_filtered]).map(drop)
-}
-
-/// Records failures. It may be repeated if it is unknown whether it succeeded: an event is not recorded twice.
-pub fn insert_failures(db: &Database, failures: &[Failure]) -> Result<(), Error> {
-    db.write(sql!("audit/insert_failures"), &[&Json(failures)]).map(drop)
-}
 
 /// A filter for events, which must match all that is given.
 #[derive(Debug, Clone, Default)]
@@ -71,20 +56,6 @@ pub fn page(
         None => db.read_unprepared(sql, params, None)?,
     };
     Ok(rows.iter().map(from_row).collect())
-}
-
-/// Writes events for changes that were too many for events of their own, once their hour is over: up to `limit`.
-/// Returns how many it wrote.
-pub fn insert_skipped(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("audit/insert_skipped"), &[&limit])?)?.get("events"))
-}
-
-/// Removes up to `limit` events that are older than `days`, or than 30 days for failures, and as many rows of
-/// `own_changes` that limit nothing any more. Returns how many rows it removed.
-pub fn sweep(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
-    let days = i32::try_from(days).unwrap_or(i32::MAX);
-    let rows = db.write(sql!("audit/sweep"), &[&days, &days.min(MAX_FAILURE_DAYS), &limit])?;
-    Ok(one_row(rows)?.get("removed"))
 }
 
 /// Reads an event.

@@ -71,7 +71,7 @@ impl EmailToken {
         };
         let (version, expiry) = (version.to_be_bytes(), (now + LIFETIME).unix_timestamp());
         let plain = [id.as_bytes(), &version[..], &expiry.to_be_bytes(), texts.as_bytes()].concat();
-        Ok([&[kind], &keys.seal_for(&purpose(kind, installation), &plain)?[..]].concat())
+        Ok([&[kind], &keys.seal(&purpose(kind, installation), &plain)?[..]].concat())
     }
 
     /// Opens a sealed token, and returns it with the time of its expiry, which is not looked at. `None` if none of the
@@ -82,7 +82,7 @@ impl EmailToken {
         sealed: &[u8],
     ) -> Option<(EmailToken, OffsetDateTime)> {
         let (&kind, sealed) = sealed.split_first()?;
-        let plain = keys.open_for(&purpose(kind, installation), sealed)?;
+        let plain = keys.open(&purpose(kind, installation), sealed)?;
         let (id, rest) = plain.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
         let (expiry, texts) = rest.split_first_chunk()?;

@@ -6,14 +6,11 @@
 //! (NIST SP 800-38D). Version, id of the key and a purpose are authenticated with it, so that it serves no other one.
 //! For a second factor that is the id of the user, so that it cannot be moved to another account.
 
+use super::random_bytes;
+use crate::error::Error;
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
-
-use super::random_bytes;
-use crate::error::Error;
-use crate::second_factor::totp::{SECRET_BYTES, TotpSecret};
 
 /// The only version of the format.
 const VERSION: u8 = 1;
@@ -59,19 +56,8 @@ impl SealingKeys {
         self.0.first().map_or(&[], |key| &key.prefix)
     }
 
-    /// Seals the secret of a user.
-    pub fn seal(&self, user: Uuid, secret: &TotpSecret) -> Result<Vec<u8>, Error> {
-        self.seal_for(user.as_bytes(), &secret.0)
-    }
-
-    /// Opens the sealed secret of a user. `None` if none of the keys has sealed it for this user.
-    pub fn open(&self, user: Uuid, sealed: &[u8]) -> Option<TotpSecret> {
-        let secret = self.open_for(user.as_bytes(), sealed)?;
-        Some(TotpSecret(<[u8; SECRET_BYTES]>::try_from(secret).ok()?))
-    }
-
     /// Seals a secret for a purpose. Fails only if the operating system gives no random bytes, or if there is no key.
-    pub fn seal_for(&self, purpose: &[u8], secret: &[u8]) -> Result<Vec<u8>, Error> {
+    pub fn seal(&self, purpose: &[u8], secret: &[u8]) -> Result<Vec<u8>, Error> {
         let key = self.0.first().ok_or_else(|| Error::Internal("no key to seal with".into()))?;
         let nonce = random_bytes::<NONCE_BYTES>()?;
         let aad = &key.associated_data(purpose);
@@ -81,7 +67,7 @@ impl SealingKeys {
     }
 
     /// Opens a sealed secret. `None` if none of the keys has sealed it for this purpose.
-    pub fn open_for(&self, purpose: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    pub fn open(&self, purpose: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (prefix, rest) = sealed.split_at_checked(PREFIX_BYTES)?;
         let (nonce, msg) = rest.split_first_chunk::<NONCE_BYTES>()?;
         let key = self.0.iter().find(|key| key.prefix == prefix)?;
@@ -97,39 +83,35 @@ mod tests {
 
     const OLD: &[u8] = &[1; 32];
     const NEW: &[u8] = &[2; 32];
-    const USER: Uuid = Uuid::from_u128(1);
-    const SECRET: [u8; SECRET_BYTES] = *b"12345678901234567890";
+    const PURPOSE: &[u8] = b"of an account";
+    const SECRET: &[u8] = b"12345678901234567890";
 
     fn keys(secrets: &[&'static [u8]]) -> SealingKeys {
         SealingKeys::new(secrets.iter().copied())
     }
 
-    fn opened(keys: &SealingKeys, user: Uuid, sealed: &[u8]) -> Option<[u8; SECRET_BYTES]> {
-        keys.open(user, sealed).map(|secret| secret.0)
-    }
-
     #[test]
     fn what_a_key_has_sealed_is_opened_by_it_also_after_another_one_has_taken_its_place() {
-        let sealed = keys(&[OLD]).seal(USER, &TotpSecret(SECRET)).expect("sealed");
-        assert_eq!(opened(&keys(&[OLD]), USER, &sealed), Some(SECRET));
-        assert_eq!(opened(&keys(&[NEW, OLD]), USER, &sealed), Some(SECRET));
-        assert_eq!(opened(&keys(&[NEW]), USER, &sealed), None);
-        let again = keys(&[OLD]).seal(USER, &TotpSecret(SECRET)).expect("sealed");
+        let sealed = keys(&[OLD]).seal(PURPOSE, SECRET).expect("sealed");
+        assert_eq!(keys(&[OLD]).open(PURPOSE, &sealed).as_deref(), Some(SECRET));
+        assert_eq!(keys(&[NEW, OLD]).open(PURPOSE, &sealed).as_deref(), Some(SECRET));
+        assert_eq!(keys(&[NEW]).open(PURPOSE, &sealed), None);
+        let again = keys(&[OLD]).seal(PURPOSE, SECRET).expect("sealed");
         assert_ne!(sealed, again);
         assert!(sealed.starts_with(keys(&[OLD]).current_prefix()));
         assert!(!sealed.windows(4).any(|part| SECRET.windows(4).any(|secret| part == secret)));
     }
 
     #[test]
-    fn what_was_changed_cut_or_moved_to_another_account_is_not_opened() {
+    fn what_was_changed_cut_or_sealed_for_another_purpose_is_not_opened() {
         let keys = keys(&[OLD]);
-        let sealed = keys.seal(USER, &TotpSecret(SECRET)).expect("sealed");
-        assert_eq!(opened(&keys, Uuid::from_u128(2), &sealed), None);
+        let sealed = keys.seal(PURPOSE, SECRET).expect("sealed");
+        assert_eq!(keys.open(b"of another account", &sealed), None);
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(opened(&keys, USER, &changed), None, "{at}");
-            assert_eq!(opened(&keys, USER, &sealed[..at]), None, "{at}");
+            assert_eq!(keys.open(PURPOSE, &changed), None, "{at}");
+            assert_eq!(keys.open(PURPOSE, &sealed[..at]), None, "{at}");
         }
     }
 

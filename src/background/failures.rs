@@ -7,9 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::log_error;
-use crate::audit;
 use crate::auth::failure_channel::FailureChannel;
-use crate::db::Database;
+use crate::db::{self, Database};
 use crate::error::Error;
 use crate::model::audit::Failure;
 use crate::telemetry::metrics::Metrics;
@@ -85,7 +84,7 @@ fn write(db: &Database, metrics: &Metrics, batch: &[Failure]) -> bool {
         return true;
     }
     let began = Instant::now();
-    let Err(error) = audit::statements::insert_failures(db, batch) else { return true };
+    let Err(error) = db::audit::insert_failures(db, batch) else { return true };
     metrics.audit_write_errors.inc();
     if let Error::Internal(cause) = error {
         metrics.audit_lost.inc_by(batch.len() as u64);

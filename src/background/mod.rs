@@ -16,7 +16,6 @@ use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::audit;
 use crate::config::Config;
 use crate::db::{self, Database, sql, sweep};
 use crate::error::Error;
@@ -60,7 +59,7 @@ const TASKS: [Row; 15] = [
     ("records of deleted users and files", Duration::ZERO, MAX_BATCH,
         |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
     ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| sign_in::statements::end_epoch(&work.db, limit)),
-    ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| audit::statements::insert_skipped(&work.db, limit)),
+    ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
     ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sessions/sweep"), limit)),
     ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH,
@@ -73,7 +72,7 @@ const TASKS: [Row; 15] = [
     ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),
     ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("outbox/sweep"), limit)),
     ("old audit events", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| audit::statements::sweep(&work.db, work.config.audit_days, limit)),
+        |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
 ];
 /// The tasks that ask a store, or read whole directories. They have a thread of their own, because a slow store may
 /// keep it for minutes.

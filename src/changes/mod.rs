@@ -1,7 +1,7 @@
 //! The changes of a user's files, by which clients keep copies of them.
 
 mod handlers;
-pub mod statements;
+mod statements;
 
 use crate::request::endpoint::Handler::SignedIn;
 use crate::request::endpoint::{Endpoint, at};

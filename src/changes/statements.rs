@@ -1,8 +1,5 @@
 //! Changes of files, by which clients keep copies of them.
 
-use std::collections::HashMap;
-use std::time::Duration;
-
 use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, sql};
@@ -75,13 +72,4 @@ pub fn list(
         });
     }
     Ok(ChangePage { changes, next, has_more, latest })
-}
-
-/// Longest wait for the database of the one query for all requests that wait for changes.
-const MAX_LATEST_WAIT: Duration = Duration::from_secs(1);
-
-/// The number of the latest change of the files of each of these users.
-pub fn latest(db: &Database, users: &[Uuid]) -> Result<HashMap<Uuid, i64>, Error> {
-    let rows = db.read_within(MAX_LATEST_WAIT, sql!("changes/latest"), &[&users])?;
-    Ok(rows.iter().map(|row| (row.get("id"), row.get("latest_change"))).collect())
 }

@@ -25,8 +25,16 @@ use crate::request::rate_limit;
 
 /// Queues the mail of a registration, and responds with the account that its owner would get. The response is the same,
 /// and takes the same work, whether or not an account has the address.
-pub fn register(context: &RequestContext, registration: Registration) -> Result<Response, Error> {
-    let Registration { id, username, email, name, .. } = &registration;
+pub fn register(
+    context: &RequestContext,
+    username: Option<String>,
+    email: String,
+    name: Option<String>,
+    password_hash: String,
+) -> Result<Response, Error> {
+    let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
+    let registration = Registration { id, username, email, name, password_hash };
+    let Registration { username, email, name, .. } = &registration;
     let now = Timestamp::now();
     let account = json!({"id": id, "username": username, "email": email, "name": name, "role": Role::default(),
         "permissions": [], "is_active": true, "created_at": now, "updated_at": now, "last_login": null,
@@ -39,8 +47,18 @@ pub fn register(context: &RequestContext, registration: Registration) -> Result<
     response::json(201, &account)
 }
 
+/// The sealed token of the mail that confirms another address of an account whose credentials are at `version`.
+pub fn seal_change(
+    context: &RequestContext,
+    account: Uuid,
+    version: i32,
+    email: String,
+) -> Result<Vec<u8>, Error> {
+    seal(context, &EmailToken::Change(EmailChange { account, version, email }))
+}
+
 /// Seals a token for a mail.
-pub fn seal(context: &RequestContext, token: &EmailToken) -> Result<Vec<u8>, Error> {
+fn seal(context: &RequestContext, token: &EmailToken) -> Result<Vec<u8>, Error> {
     let installation = installation_id(context)?;
     token.seal(&context.app.sealing_keys, installation, OffsetDateTime::now_utc())
 }

@@ -3,7 +3,7 @@
 mod handlers;
 mod statements;
 
-pub use handlers::{register, seal};
+pub use handlers::{register, seal_change};
 
 use crate::request::endpoint::Feature::EmailConfirmation;
 use crate::request::endpoint::Handler::Anyone;

@@ -2,6 +2,7 @@
 //! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
 //! says more.
 
+pub mod audit;
 pub mod batches;
 mod connection;
 pub mod connector;

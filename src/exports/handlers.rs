@@ -10,7 +10,6 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::statements::{self, COLUMNS, ExportPosition, ExportedUser};
-use crate::audit;
 use crate::error::Error;
 use crate::http::body::BYTE_ORDER_MARK;
 use crate::http::csv::{CSV, CsvRows};
@@ -85,7 +84,7 @@ fn export(
     }
     // Before the first byte, because a client that breaks off has some rows too. A HEAD request gets none.
     if context.request.method() != "HEAD" {
-        audit::statements::insert_export(&context.db, count, is_filtered)?;
+        statements::insert_export(&context.db, count, is_filtered)?;
     }
     Ok(response)
 }

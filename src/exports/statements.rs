@@ -54,6 +54,12 @@ pub fn count(
     }
 }
 
+/// Records that users were exported. Must precede the first byte of the export: if it fails, nothing was exported.
+pub fn insert_export(db: &Database, rows: i64, is_filtered: bool) -> Result<(), Error> {
+    let sql = sql!("audit/insert_export");
+    db.write(sql, &[&db.actor, &db.address, &db.request_id, &rows, &is_filtered]).map(drop)
+}
+
 /// An account as it is exported. Texts are borrowed from the row, because an export reads a million of them.
 pub struct ExportedUser<'a> {
     pub id: Uuid,

@@ -6,21 +6,19 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::record::{NewFile, Recorded};
-use super::statements::{self, Deletion, FileChange, FileQuery, FileSort};
+use super::record::Recorded;
+use super::statements::{self, FileChange, FileQuery, FileSort};
 use super::upload_form::{self, Room};
 use crate::db::stats::StoredBytes;
-use crate::error::{Error, FieldError, Forbidden};
+use crate::error::{Error, Forbidden};
 use crate::http::conditions::Conditions;
-use crate::http::file_response::{FileUse, file_response};
+use crate::http::file_response::{FileUse, file_response, metadata_response, with_version};
 use crate::http::params::Params;
-use crate::http::request::Request;
 use crate::http::response::{self, FileRange, Response, ResponseBody};
-use crate::model::file::{DeletedFile, File, version_tag};
+use crate::model::file::{File, NewFile, version_tag};
 use crate::model::page::Page;
-use crate::model::{filename, media_type, problems, rules};
+use crate::model::{filename, media_type, rules};
 use crate::repeats;
-use crate::repeats::statements::KeyedUpload;
 use crate::request::app::App;
 use crate::request::context::RequestContext;
 use crate::request::identity::{self, SignedIn, json_body};
@@ -31,11 +29,11 @@ use crate::undo;
 /// any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
 /// `Idempotency-Key` is known is answered as the first one was.
 pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
-    let key = idempotency_key(&context.request)?;
+    let key = repeats::key(&context.request)?;
     // This comes first: an upload that uses up what is left meanwhile has its key recorded then.
     let left = left_for_file(context, user);
     let known = match &key {
-        Some(key) => repeats::statements::find(&context.db, user.id(), key)?,
+        Some(key) => repeats::find(&context.db, user.id(), key)?,
         None => None,
     };
     let mut room = match &known {
@@ -44,7 +42,7 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
             Room { bytes: left?, beyond: || Error::StorageFull, arrivals: arrivals.collect() }
         }
         // A longer content is not the first one's, and none is kept.
-        Some(known) => Room { bytes: known.size, beyond: key_reused, arrivals: vec![] },
+        Some(known) => Room { bytes: known.size, beyond: repeats::key_reused, arrivals: vec![] },
     };
     let stored = upload_form::receive(context, &mut room).and_then(|mut file| {
         let hash = if known.is_some() { file.draft.hash() } else { file.draft.commit()? };
@@ -75,8 +73,11 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
         }
     };
     match recorded {
-        Recorded::New(file) => made(&file),
-        Recorded::Known(first) => repeated_response(&upload, first),
+        Recorded::New(file) => created_response(&file),
+        Recorded::Known(first) => {
+            let file = repeats::first_file(&upload, &first)?;
+            Ok(created_response(&file)?.with_header("Idempotency-Replayed", "true"))
+        }
     }
 }
 
@@ -106,59 +107,10 @@ fn record(
     recorded
 }
 
-/// The key in the header `Idempotency-Key`, if there is one.
-fn idempotency_key(request: &Request) -> Result<Option<String>, Error> {
-    let of_header = |problem| FieldError::of_header("Idempotency-Key", problem);
-    let mut lines = request.headers("Idempotency-Key");
-    match (lines.next(), lines.next()) {
-        (None, _) => Ok(None),
-        (Some(line), None) => rules::idempotency_key(line).map(Some).map_err(of_header),
-        (Some(_), Some(_)) => Err(of_header(problems::NOT_A_KEY)),
-    }
-}
-
-fn key_reused() -> Error {
-    FieldError::of_header("Idempotency-Key", problems::KEY_REUSED)
-}
-
-/// The response that the first upload with the key of `upload` got. Fails if that was not the same upload.
-fn repeated_response(upload: &NewFile, first: KeyedUpload) -> Result<Response, Error> {
-    if first.request_hash != upload.request_hash() {
-        return Err(key_reused());
-    }
-    let file = File {
-        id: first.file,
-        user_id: upload.user,
-        filename: upload.filename.clone(),
-        original_filename: upload.filename.clone(),
-        content_type: upload.content_type.clone(),
-        file_size: upload.size as i64,
-        file_hash: upload.hash.clone(),
-        description: upload.description.clone(),
-        upload_date: first.created_at,
-        uploaded_at: first.created_at,
-        updated_at: first.created_at,
-        is_public: false,
-        version: 1,
-    };
-    Ok(made(&file)?.with_header("Idempotency-Replayed", "true"))
-}
-
 /// The response to the upload of a file.
-fn made(file: &File) -> Result<Response, Error> {
+fn created_response(file: &File) -> Result<Response, Error> {
     let path = format!("/api/v1/uploads/{}", file.id);
     Ok(metadata_response(201, file)?.with_header("Location", path))
-}
-
-/// A response with the metadata of a file, and with what tells its version.
-pub fn metadata_response(status: u16, file: &File) -> Result<Response, Error> {
-    Ok(with_version(response::json(status, file)?, file))
-}
-
-fn with_version(response: Response, file: &File) -> Response {
-    response
-        .with_header("ETag", version_tag(file.version))
-        .with_header("Last-Modified", httpdate::fmt_http_date(file.updated_at.to_the_second()))
 }
 
 /// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
@@ -193,7 +145,7 @@ const MANY_FILES: i64 = 1000;
 /// `GET /api/v1/uploads`: a page of the user's own files, or of those that are deleted, filtered and sorted.
 pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let (deleted, query, page) = context.request.query().read(|query| {
-        let deleted = query.filter("deleted", rules::boolean).unwrap_or(false);
+        let deleted = undo::is_asked_for(query);
         (deleted, read_file_query(query, deleted), query.page())
     })?;
     let page = page?;
@@ -203,18 +155,11 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let App { config, turns, .. } = context.app.as_ref();
     let (network, timeout) = (context.limited_network(), config.database_timeout);
     let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
-    let types = &config.allowed_upload_types;
-    let most = if deleted { page.size } else { page.size.min(files) };
-    let db = &context.database_with_room(most as usize * rules::FILE_MEMORY);
     if deleted {
-        let (files, total) = undo::list_deleted(db, user.id(), &query, page, config.trash_days)?;
-        let listed =
-            |one: DeletedFile| DeletedFile { file: one.file.with_listed_type(types), ..one };
-        return response::json(
-            200,
-            &Page::new(files.into_iter().map(listed).collect(), total, page),
-        );
+        return undo::list(context, user, &query, page);
     }
+    let types = &config.allowed_upload_types;
+    let db = &context.database_with_room(page.size.min(files) as usize * rules::FILE_MEMORY);
     let (files, total) = statements::list(db, user.id(), &query, page)?;
     let files = files.into_iter().map(|file| file.with_listed_type(types)).collect();
     response::json(200, &Page::new(files, total, page))
@@ -305,14 +250,7 @@ pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
 /// background thread removes the contents of files that nobody may restore.
 pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
-    let query = context.request.query();
-    let is_permanent =
-        query.read(|query| query.optional("permanently", rules::boolean))?.unwrap_or(false);
-    if is_permanent && user.has_personal_token() {
-        return Err(Error::NotPermitted(Forbidden::PersonalToken));
-    }
-    let is_restorable = !is_permanent && context.app.config.trash_days > 0;
-    let deletion = Deletion { is_restorable, is_permanent };
+    let deletion = undo::deletion(context, user)?;
     let (db, quotas) = (&context.db, context.app.file_quotas());
     let conditions = Conditions::read(&context.request).of_version();
     statements::delete(db, id, user.id(), &deletion, &quotas, &conditions)?;

@@ -5,7 +5,7 @@ pub mod record;
 pub mod statements;
 mod upload_form;
 
-pub use handlers::{download_response, metadata_response};
+pub use handlers::download_response;
 
 use crate::request::endpoint::Handler::SignedIn;
 use crate::request::endpoint::{Endpoint, at};

@@ -1,57 +1,18 @@
 //! Records of uploads. Those that come while others are recorded wait for that, and are recorded together: a commit
 //! for each of them would be most of what an upload costs.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-
-use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use super::statements::from_row;
 use crate::db::batches::Batches;
 use crate::db::{Database, sql};
 use crate::error::Error;
-use crate::model::file::{File, FileQuotas};
+use crate::model::file::{File, FileQuotas, KeyedUpload, NewFile};
 use crate::repeats;
-use crate::repeats::statements::KeyedUpload;
 
 /// How long an upload waits for those that are being recorded, before it is recorded beside them.
 const MAX_QUEUED: Duration = Duration::from_millis(20);
-
-/// A file whose content is stored and that is about to be recorded.
-pub struct NewFile {
-    pub id: Uuid,
-    /// The owner.
-    pub user: Uuid,
-    /// The name the client sent.
-    pub filename: String,
-    /// The media type, in lower case.
-    pub content_type: String,
-    /// In bytes.
-    pub size: u64,
-    /// SHA-256 of the content, hexadecimal.
-    pub hash: String,
-    /// Whether all of the content is UTF-8 without NUL.
-    pub is_utf8: bool,
-    pub description: Option<String>,
-    /// The client's address and the id of its request, for the audit log.
-    pub address: Option<IpAddr>,
-    pub request_id: Option<Uuid>,
-    /// The idempotency key of the request.
-    pub key: Option<String>,
-}
-
-impl NewFile {
-    /// SHA-256 of what makes another upload with the same key the same one. No text but the last contains a NUL, so
-    /// they cannot be split in another way.
-    pub fn request_hash(&self) -> Vec<u8> {
-        let description = self.description.as_deref().unwrap_or_default();
-        let texts =
-            [&*self.hash, &*self.content_type.to_ascii_lowercase(), &*self.filename, description];
-        Sha256::digest(texts.join("\0")).to_vec()
-    }
-}
 
 /// What became of an upload.
 pub enum Recorded {
@@ -93,7 +54,7 @@ impl Uploads {
         match (recorded, &file.key) {
             // The statement does not say whether it was the quota or the key.
             (Err(Error::StorageFull), Some(key)) => {
-                let known = repeats::statements::find(db, file.user, key)?;
+                let known = repeats::find(db, file.user, key)?;
                 known.map(Recorded::Known).ok_or(Error::StorageFull)
             }
             (recorded, _) => recorded.map(Recorded::New),

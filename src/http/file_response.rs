@@ -10,10 +10,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::conditions::Conditions;
 use super::request::Request;
-use super::response::{Response, ResponseBody};
+use super::response::{Response, ResponseBody, json};
 use crate::config::is_token;
 use crate::error::Error;
-use crate::model::file::File;
+use crate::model::file::{File, version_tag};
 
 /// A browser that is made to show a file runs no script of it and loads nothing that it names.
 const CONTENT_SECURITY_POLICY: &str = "sandbox; default-src 'none'";
@@ -178,6 +178,18 @@ fn content_disposition(kind: &str, name: &str) -> String {
     } else {
         format!("{plain}; filename*=UTF-8''{}", utf8_percent_encode(name, NOT_ATTR_CHAR))
     }
+}
+
+/// A response with the metadata of a file, and with what tells its version.
+pub fn metadata_response(status: u16, file: &File) -> Result<Response, Error> {
+    Ok(with_version(json(status, file)?, file))
+}
+
+/// Adds the headers that tell the version of a file.
+pub fn with_version(response: Response, file: &File) -> Response {
+    response
+        .with_header("ETag", version_tag(file.version))
+        .with_header("Last-Modified", httpdate::fmt_http_date(file.updated_at.to_the_second()))
 }
 
 #[cfg(test)]

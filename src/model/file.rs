@@ -1,6 +1,9 @@
 //! Files as clients see them.
 
+use std::net::IpAddr;
+
 use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -117,4 +120,48 @@ pub struct FileStatistics {
     /// Bytes of deleted files that can still be restored.
     #[serde(skip)]
     pub deleted_size: i64,
+}
+
+/// A file whose content is stored and that is about to be recorded.
+pub struct NewFile {
+    pub id: Uuid,
+    /// The owner.
+    pub user: Uuid,
+    /// The name the client sent.
+    pub filename: String,
+    /// The media type, in lower case.
+    pub content_type: String,
+    /// In bytes.
+    pub size: u64,
+    /// SHA-256 of the content, hexadecimal.
+    pub hash: String,
+    /// Whether all of the content is UTF-8 without NUL.
+    pub is_utf8: bool,
+    pub description: Option<String>,
+    /// The client's address and the id of its request, for the audit log.
+    pub address: Option<IpAddr>,
+    pub request_id: Option<Uuid>,
+    /// The idempotency key of the request.
+    pub key: Option<String>,
+}
+
+impl NewFile {
+    /// SHA-256 of what makes another upload with the same key the same one. No text but the last contains a NUL, so
+    /// they cannot be split in another way.
+    pub fn request_hash(&self) -> Vec<u8> {
+        let description = self.description.as_deref().unwrap_or_default();
+        let texts =
+            [&*self.hash, &*self.content_type.to_ascii_lowercase(), &*self.filename, description];
+        Sha256::digest(texts.join("\0")).to_vec()
+    }
+}
+
+/// The first upload with a key.
+pub struct KeyedUpload {
+    pub file: Uuid,
+    /// [`NewFile::request_hash`] of the first upload.
+    pub request_hash: Vec<u8>,
+    /// In bytes.
+    pub size: u64,
+    pub created_at: Timestamp,
 }

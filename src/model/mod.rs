@@ -9,6 +9,7 @@ pub mod media_type;
 pub mod page;
 pub mod problems;
 pub mod rules;
+pub mod second_factor;
 pub mod text;
 pub mod timestamp;
 pub mod type_families;

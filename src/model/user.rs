@@ -164,6 +164,9 @@ pub struct Session {
     pub is_current: bool,
 }
 
+/// The SHA-256 of a token, under which it is stored.
+pub type TokenHash = [u8; 32];
+
 /// What a personal access token is accepted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,22 +1,16 @@
 //! Table `personal_tokens`: the personal access tokens that have not ended. A trigger on `users` removes those of a
 //! user whose password changes or who is deactivated or deleted.
 
-use std::time::Duration;
-
 use postgres::Row;
 use uuid::Uuid;
 
-use crate::accounts;
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::{Error, TokenProblem};
-use crate::model::rules;
-use crate::model::user::{PersonalToken, SignIn, TokenScope, User};
+use crate::model::user::{PersonalToken, SignIn, TokenHash, TokenScope};
+use crate::request::personal_token::scope_from_row;
 
 /// The maximum number of live tokens of one user.
 const MAX_TOKENS: i64 = 50;
-
-/// The SHA-256 of a token, under which it is stored.
-pub type TokenHash = [u8; 32];
 
 /// The user's choices for a new token.
 pub struct NewPersonalToken {
@@ -57,20 +51,6 @@ pub fn insert(
     token_from_row(row).ok_or(Error::TooManyTokens)
 }
 
-/// The user of the token with this hash, the scope of the token, and the version of the user's credentials, in one
-/// round trip. A token that has expired within the time `age` counts as valid. Fails with [`Error::InvalidToken`].
-pub fn authenticate(
-    db: &Database,
-    hash: &TokenHash,
-    age: Duration,
-) -> Result<(User, TokenScope, i32), Error> {
-    let params: SqlParams = &[&hash.as_slice(), &age.as_secs_f64()];
-    // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
-    let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
-    let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((accounts::statements::from_row(row), scope_from_row(row), row.get("credentials_version")))
-}
-
 /// The live tokens of a user, newest first; `None` if there is no such account.
 pub fn list(db: &Database, user: Uuid) -> Result<Option<Vec<PersonalToken>>, Error> {
     let rows = db.read(sql!("personal_tokens/list"), &[&user])?;
@@ -85,11 +65,6 @@ fn token_from_row(row: &Row) -> Option<PersonalToken> {
         scope: scope_from_row(row),
         read_only: scope_from_row(row) == TokenScope::Read,
     }))
-}
-
-fn scope_from_row(row: &Row) -> TokenScope {
-    // The table's check constraint admits no other word.
-    rules::choice(row.get("scope"), &TokenScope::CHOICES).unwrap_or_default()
 }
 
 /// Ends one token of `user`. Fails with [`Error::TokenNotFound`] if the user has no such live token.

@@ -5,17 +5,8 @@ use uuid::Uuid;
 
 use crate::db::{Database, one_row, sql};
 use crate::error::Error;
+use crate::model::file::KeyedUpload;
 use crate::model::timestamp::Timestamp;
-
-/// The first upload with a key.
-pub struct KeyedUpload {
-    pub file: Uuid,
-    /// [`NewFile::request_hash`](super::uploads::NewFile::request_hash) of the first upload.
-    pub request_hash: Vec<u8>,
-    /// In bytes.
-    pub size: u64,
-    pub created_at: Timestamp,
-}
 
 /// Finds what `user` has recorded with `key` within a day. Fails with [`Error::RateLimited`] if that is nothing, and
 /// the user has as many keys as one may have.

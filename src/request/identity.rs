@@ -8,18 +8,16 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::context::RequestContext;
+use super::personal_token;
 use crate::accounts;
 use crate::auth::jwt::TokenType;
-use crate::auth::personal_token;
 use crate::config::{AdminSecondFactor, Config, Environment};
 use crate::db::Database;
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::http::params::Params;
 use crate::http::request::MAX_REFRESH_BODY;
 use crate::model::rules;
-use crate::model::user::{Role, SignIn, TokenScope, User};
-use crate::personal_tokens;
-use crate::personal_tokens::statements::TokenHash;
+use crate::model::user::{Role, SignIn, TokenHash, TokenScope, User};
 
 /// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -35,8 +33,7 @@ pub fn authenticate(context: &RequestContext) -> Result<SignedIn, Error> {
         };
     }
     let token = context.request.bearer_token()?;
-    if personal_token::is_personal(token) {
-        let hash = personal_token::hash(token).ok_or(Error::InvalidToken(TokenProblem::NotOurs))?;
+    if let Some(hash) = personal_token::hash_of(token)? {
         return SignedIn::from_personal_token(&context.db, hash, Duration::ZERO);
     }
     let claims = app.verify_token(token, TokenType::Access)?;
@@ -195,7 +192,7 @@ impl SignedIn {
     /// The user of the personal access token with this hash, looked up in one round trip. The role is the one that the
     /// account has now. `age` as above.
     fn from_personal_token(db: &Database, hash: TokenHash, age: Duration) -> Result<Self, Error> {
-        let (account, scope, version) = personal_tokens::statements::authenticate(db, &hash, age)?;
+        let (account, scope, version) = personal_token::authenticate(db, &hash, age)?;
         Ok(SignedIn::new(account, Credential::PersonalToken(scope, hash), Some(version)))
     }
 

@@ -3,6 +3,7 @@
 //!
 //! - `endpoint`: one line of the router's table
 //! - `identity`: finds out who is calling, and is the only maker of the proofs that handlers take
+//! - `personal_token`: finds the user of a personal access token
 //! - `rate_limit`: the limits
 //! - `context`: one request
 //! - `app`: all that lives longer than a request
@@ -13,6 +14,7 @@ pub mod app;
 pub mod context;
 pub mod endpoint;
 pub mod identity;
+pub mod personal_token;
 pub mod rate_limit;
 pub mod turns;
 pub mod waiters;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::changes;
-use crate::db::Database;
+use crate::db::{Database, sql};
+use crate::error::Error;
 use crate::semaphore::lock;
 
 /// Most waiting requests of a user's sessions, and as many of the user's personal access tokens.
@@ -107,7 +107,7 @@ impl Waiters {
         users.sort_unstable();
         users.dedup();
         // If the database cannot be asked, it is in a second. The log has a line about the outage.
-        let latest = changes::statements::latest(db, &users).unwrap_or_default();
+        let latest = latest_changes(db, &users).unwrap_or_default();
         let state = lock(&self.state);
         for (waiter, wake) in state.waiting.values() {
             if latest.get(&waiter.user).is_some_and(|latest| *latest > waiter.seen) {
@@ -117,4 +117,13 @@ impl Waiters {
         }
         state.max > 0
     }
+}
+
+/// Longest wait for the database of the one query for all requests that wait for changes.
+const MAX_LATEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The number of the latest change of the files of each of these users.
+fn latest_changes(db: &Database, users: &[Uuid]) -> Result<HashMap<Uuid, i64>, Error> {
+    let rows = db.read_within(MAX_LATEST_WAIT, sql!("changes/latest"), &[&users])?;
+    Ok(rows.iter().map(|row| (row.get("id"), row.get("latest_change"))).collect())
 }

@@ -2,9 +2,10 @@
 
 use uuid::Uuid;
 
-use super::statements::{self, AcceptedCode, StoredSecondFactor};
-use super::totp::Code;
+use super::statements;
+use super::totp::{Code, TotpSecret};
 use crate::error::Error;
+use crate::model::second_factor::{AcceptedCode, StoredSecondFactor};
 use crate::model::timestamp::unix_time;
 use crate::request::context::RequestContext;
 use crate::request::rate_limit;
@@ -76,7 +77,8 @@ fn accepted(
 ) -> Result<Option<AcceptedCode>, Error> {
     match Code::parse(code) {
         Code::Totp(code) => {
-            let secret = context.app.sealing_keys.open(user, &factor.sealed).ok_or_else(|| {
+            let secret = TotpSecret::open(&context.app.sealing_keys, user, &factor.sealed);
+            let secret = secret.ok_or_else(|| {
                 Error::Internal(format!(
                     "no key of CLOAKROOM_SEAL_KEYS opens the second factor of user {user}"
                 ))

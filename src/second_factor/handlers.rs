@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::code;
-use super::statements::{self, AcceptedCode};
+use super::statements;
 use super::totp::{Code, TotpSecret, qr_svg, recovery_code};
 use crate::accounts::check_password;
 use crate::auth::random_bytes;
@@ -15,6 +15,7 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
+use crate::model::second_factor::AcceptedCode;
 use crate::model::timestamp::unix_time;
 use crate::request::context::RequestContext;
 use crate::request::identity::{Admin, CurrentUser, json_body};
@@ -48,7 +49,7 @@ pub fn begin(context: &mut RequestContext, user: &CurrentUser) -> Result<Respons
     context.audits(RefusedAction::SecondFactorEnable, Some(user.id()));
     let version = check_password(context, user, &password)?;
     let secret = TotpSecret(random_bytes()?);
-    let sealed = context.app.sealing_keys.seal(user.id(), &secret)?;
+    let sealed = secret.seal(&context.app.sealing_keys, user.id())?;
     if !statements::begin(&context.db, user.id(), version, &sealed, OFFER_LIFETIME)? {
         // The password was changed in the meantime.
         return Err(Error::WrongCurrentPassword);
@@ -75,7 +76,7 @@ pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
         return Err(Error::SecondFactorNotFound);
     }
     let Code::Totp(code) = Code::parse(&code) else { return Err(invalid) };
-    let secret = context.app.sealing_keys.open(user.id(), &factor.sealed);
+    let secret = TotpSecret::open(&context.app.sealing_keys, user.id(), &factor.sealed);
     // The key is gone only if the settings were changed within these minutes.
     let secret = secret.ok_or(Error::SecondFactorNotFound)?;
     let step = secret.step_of(&code, unix_time().as_secs()).ok_or_else(|| invalid.clone())?;

@@ -2,8 +2,11 @@
 
 pub mod code;
 mod handlers;
+mod reseal;
 pub mod statements;
 pub mod totp;
+
+pub use reseal::{count_sealed, reseal_all};
 
 use crate::request::endpoint::Handler::{Admin, User};
 use crate::request::endpoint::{Endpoint, at, is_user_id};

@@ -7,11 +7,13 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use qrcodegen::{QrCode, QrCodeEcc};
 use sha2::{Digest, Sha256};
 use totp_rs::{Algorithm, Builder};
+use uuid::Uuid;
 
+use crate::auth::sealing::SealingKeys;
 use crate::error::Error;
 
 /// Bytes of a secret: as many as SHA-1 has (RFC 4226, 4, R6).
-pub const SECRET_BYTES: usize = 20;
+const SECRET_BYTES: usize = 20;
 /// Bytes of randomness in a recovery code.
 pub const RECOVERY_CODE_BYTES: usize = 10;
 /// The digits of base 32 (RFC 4648, 6).
@@ -30,6 +32,17 @@ const QR_BORDER: i32 = 4;
 pub struct TotpSecret(pub [u8; SECRET_BYTES]);
 
 impl TotpSecret {
+    /// Seals the secret of a user.
+    pub fn seal(&self, keys: &SealingKeys, user: Uuid) -> Result<Vec<u8>, Error> {
+        keys.seal(user.as_bytes(), &self.0)
+    }
+
+    /// Opens the sealed secret of a user. `None` if none of the keys has sealed it for this user.
+    pub fn open(keys: &SealingKeys, user: Uuid, sealed: &[u8]) -> Option<TotpSecret> {
+        let secret = keys.open(user.as_bytes(), sealed)?;
+        Some(TotpSecret(<[u8; SECRET_BYTES]>::try_from(secret).ok()?))
+    }
+
     /// The secret as people type it into an app.
     pub fn base32(&self) -> String {
         base32(&self.0)

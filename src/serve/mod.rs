@@ -27,6 +27,7 @@ use crate::docs::openapi;
 use crate::error::Error;
 use crate::mail::Mailer;
 use crate::request::app::App;
+use crate::second_factor;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::service::pipeline;
 use crate::storage::Storage;
@@ -143,7 +144,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
     let sealing_keys = secrets::sealing_keys(&config, Some(&secret));
-    secrets::reseal(&db, &sealing_keys);
+    second_factor::reseal_all(&db, &sealing_keys);
     let sealing_keys = Arc::new(sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();

@@ -10,10 +10,9 @@ use crate::request::context::RequestContext;
 use crate::request::endpoint::Feature::{Console, Docs, Metrics, Start};
 use crate::request::endpoint::Handler::Anyone;
 use crate::request::endpoint::{Endpoint, Outcome, at};
-use crate::{
-    accounts, audit, changes, confirmation, exports, files, links, personal_tokens, second_factor,
-    sessions, sign_in, undo,
-};
+use crate::{accounts, exports, files, sign_in};
+#[cfg(feature = "extras")]
+use crate::{audit, changes, confirmation, links, personal_tokens, second_factor, sessions, undo};
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
@@ -67,7 +66,7 @@ fn endpoint(method: &str, segments: &[&str]) -> Option<Endpoint> {
     let method = METHODS.into_iter().find(|known| *known == method)?;
     let (endpoint, prefix, segments) = match segments {
         ["api", "v1", rest @ ..] => {
-            (ROUTES.iter().find_map(|route| route(method, rest)), "/api/v1", rest)
+            (ROUTES.iter().chain(EXTRAS).find_map(|route| route(method, rest)), "/api/v1", rest)
         }
         _ => (root(method, segments).or_else(|| pages(method, segments)), "", segments),
     };
@@ -89,11 +88,12 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
 
 /// The endpoints of the modules, below `/api/v1`.
 type Route = fn(&str, &[&str]) -> Option<Endpoint>;
-const ROUTES: &[Route] = &[
-    sign_in::route,
-    accounts::route,
-    files::route,
-    exports::route,
+const ROUTES: &[Route] = &[sign_in::route, accounts::route, files::route, exports::route];
+
+/// The endpoints of the features beyond the specification.
+#[cfg(feature = "extras")]
+const EXTRAS: &[Route] = &[
+    accounts::extras::route,
     second_factor::route,
     personal_tokens::route,
     sessions::route,
@@ -103,6 +103,8 @@ const ROUTES: &[Route] = &[
     changes::route,
     audit::route,
 ];
+#[cfg(not(feature = "extras"))]
+const EXTRAS: &[Route] = &[];
 
 /// The console, the pages that show the OpenAPI document, and the files that they load. The document does not describe
 /// them.

@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::statements::{self, CheckedLogin, LogoutScope, NewSession};
 use crate::accounts;
 use crate::accounts::statements::{AccountFields, LoginAccount, LoginLookup};
-use crate::auth::email_token::Registration;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
@@ -53,9 +52,7 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
         context.request.json()?.read(|body| read_registration(body, refused))?;
     let hash = context.app.hasher.hash(&password, context.hash_request())?;
     let response = if context.app.config.confirms_email() {
-        let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
-        let account = Registration { id, username, email, name, password_hash: hash };
-        confirmation::register(context, account)?
+        confirmation::register(context, username, email, name, hash)?
     } else if username.is_some() {
         let account = AccountFields {
             username,

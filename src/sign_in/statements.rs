@@ -14,9 +14,9 @@ use crate::accounts;
 use crate::db::batches::Batches;
 use crate::db::{Database, SqlParams, from_row, one_row, sql};
 use crate::error::{Error, TokenProblem};
+use crate::model::second_factor::AcceptedCode;
 use crate::model::text::email_key;
 use crate::model::user::{Session, SignIn, User};
-use crate::second_factor::statements::AcceptedCode;
 
 /// The most live sessions of a user. A sign-in that would exceed it ends another session.
 pub const MAX_SESSIONS: i64 = 1000;

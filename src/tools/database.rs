@@ -18,7 +18,7 @@ use crate::db::migrations::{MIGRATIONS, find_applied, newest_schema_version, ver
 use crate::db::postgres_error::describe;
 use crate::db::{Database, sql};
 use crate::error::Error;
-use crate::second_factor::statements::sealed_after;
+use crate::second_factor::count_sealed;
 use crate::serve::secrets;
 
 /// How long a command that only looks at the applied migrations waits for them.
@@ -185,16 +185,5 @@ pub fn count_second_factors(db: &Database, config: &Config) -> Result<(usize, us
     let configured = config.jwt_secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec());
     let secret = configured.or_else(|| fs::read(secrets::path(config)).ok());
     let keys: SealingKeys = secrets::sealing_keys(config, secret.as_deref());
-    db.run(MAX_READ_TIME, |client| {
-        let (mut all, mut unreadable, mut after) = (0, 0, Uuid::nil());
-        loop {
-            let batch = sealed_after(client, &[], after)?;
-            let Some((last, _)) = batch.last() else { return Ok((all, unreadable)) };
-            after = *last;
-            all += batch.len();
-            let is_unreadable =
-                |(user, sealed): &&(Uuid, Vec<u8>)| keys.open(*user, sealed).is_none();
-            unreadable += batch.iter().filter(is_unreadable).count();
-        }
-    })
+    db.run(MAX_READ_TIME, |client| count_sealed(client, &keys))
 }

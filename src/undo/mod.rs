@@ -3,7 +3,7 @@
 mod handlers;
 mod statements;
 
-pub use statements::list_deleted;
+pub use handlers::{deletion, is_asked_for, list};
 
 use crate::request::endpoint::Handler::SignedIn;
 use crate::request::endpoint::{Endpoint, at};

@@ -48,7 +48,7 @@ pub fn restore(
 
 /// Returns the page of the deleted files of `user` that match, which can be restored for `days`, and how many match
 /// in all.
-pub fn list_deleted(
+pub fn list(
     db: &Database,
     user: Uuid,
     query: &FileQuery,

@@ -1,0 +1,56 @@
+//! The deletion of one's own account, and statistics of each day.
+
+use serde_json::json;
+
+use super::me::check_password;
+use super::statements::{self, ChangeConditions};
+use crate::db::stats;
+use crate::error::Error;
+use crate::http::params::Params;
+use crate::http::response::{self, Response};
+use crate::model::audit::RefusedAction;
+use crate::model::rules;
+use crate::request::context::RequestContext;
+use crate::request::endpoint::Handler::{self, User};
+use crate::request::endpoint::{Endpoint, at};
+use crate::request::identity::{CurrentUser, SignedInAdmin, json_body};
+use crate::request::rate_limit::Limit::Auth;
+
+/// The endpoints of this file.
+pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
+    #[rustfmt::skip] // One endpoint a line, as in a table.
+    let endpoint = match (method, path) {
+        ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(delete)).limit(Auth("delete-account")),
+        ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Handler::SignedInAdmin(daily_stats)),
+        _ => return None,
+    };
+    Some(endpoint)
+}
+
+/// `POST /api/v1/users/me/delete`: deletes the user's own account as an administrator would, confirmed with
+/// `current_password`.
+pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
+    let password = json_body(context, user)?
+        .read(|body| body.required("current_password", rules::non_empty))?;
+    context.audits(RefusedAction::UserDelete, Some(user.id()));
+    let version = check_password(context, user, &password)?;
+    let conditions = ChangeConditions { version: Some(version), spares_admins: false };
+    if !statements::delete(&context.db, user.id(), &conditions)? {
+        // The password was changed, or the account deleted, in the meantime.
+        return Err(Error::WrongCurrentPassword);
+    }
+    context.app.wake_background();
+    Ok(Response::empty(204))
+}
+
+/// Days of the daily statistics if the request does not say how many, and the most that it may ask for.
+const DEFAULT_DAYS: i64 = 30;
+const MAX_DAYS: i64 = 365;
+
+/// `GET /api/v1/admin/stats/daily`: what came on each of the last days, in UTC, today included, the oldest first.
+pub fn daily_stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
+    let read = |query: &mut Params| query.integer("days", DEFAULT_DAYS, 1..=MAX_DAYS);
+    let days = stats::daily(&context.db, context.request.query().read(read)?)?;
+    response::json(200, &json!({ "days": days }))
+}

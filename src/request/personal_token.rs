@@ -1,0 +1,41 @@
+//! Finds the user of a personal access token.
+
+use std::time::Duration;
+
+use postgres::Row;
+
+use crate::accounts;
+use crate::auth::personal_token;
+use crate::db::{Database, SqlParams, sql};
+use crate::error::{Error, TokenProblem};
+use crate::model::rules;
+use crate::model::user::{TokenHash, TokenScope, User};
+
+/// The hash of a personal access token; `None` if the text is none. Fails with [`Error::InvalidToken`] if it begins like
+/// one but was not made by this program.
+pub fn hash_of(token: &str) -> Result<Option<TokenHash>, Error> {
+    if !personal_token::is_personal(token) {
+        return Ok(None);
+    }
+    personal_token::hash(token).map(Some).ok_or(Error::InvalidToken(TokenProblem::NotOurs))
+}
+
+/// The user of the token with this hash, the scope of the token, and the version of the user's credentials, in one
+/// round trip. A token that has expired within the time `age` counts as valid. Fails with [`Error::InvalidToken`].
+pub fn authenticate(
+    db: &Database,
+    hash: &TokenHash,
+    age: Duration,
+) -> Result<(User, TokenScope, i32), Error> {
+    let params: SqlParams = &[&hash.as_slice(), &age.as_secs_f64()];
+    // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
+    let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
+    let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
+    Ok((accounts::statements::from_row(row), scope_from_row(row), row.get("credentials_version")))
+}
+
+/// Reads the scope of a token.
+pub fn scope_from_row(row: &Row) -> TokenScope {
+    // The table's check constraint admits no other word.
+    rules::choice(row.get("scope"), &TokenScope::CHOICES).unwrap_or_default()
+}
