@@ -1,40 +1,60 @@
 //! Cloakroom: accounts and files over HTTP and JSON, on PostgreSQL, without async code of its own.
 
+// Types that both builds name, such as errors and the columns of a second factor, have parts that the core build does
+// not use.
+#![cfg_attr(not(feature = "extras"), allow(dead_code))]
+
 mod accounts;
 mod arguments;
-mod audit;
 mod auth;
 mod background;
 mod body_memory;
-mod changes;
 mod config;
-mod confirmation;
 mod db;
 mod docs;
 mod error;
 mod exports;
 mod files;
 mod http;
-mod links;
 mod mail;
 mod model;
-mod personal_tokens;
 mod probe;
-mod repeats;
 mod request;
-mod second_factor;
 mod semaphore;
 mod serve;
 mod server;
 mod service;
-mod sessions;
 mod sign_in;
 mod storage;
 mod supervisor;
 mod telemetry;
+
 #[cfg(feature = "tools")]
 mod tools;
+
+// The features beyond the specification, and what the core build has in their place.
+#[cfg(feature = "extras")]
+mod audit;
+#[cfg(feature = "extras")]
+mod changes;
+#[cfg(feature = "extras")]
+mod confirmation;
+#[cfg(feature = "extras")]
+mod links;
+#[cfg(feature = "extras")]
+mod personal_tokens;
+#[cfg(feature = "extras")]
+mod repeats;
+#[cfg(feature = "extras")]
+mod second_factor;
+#[cfg(feature = "extras")]
+mod sessions;
+#[cfg(feature = "extras")]
 mod undo;
+#[cfg(not(feature = "extras"))]
+mod without_extras;
+#[cfg(not(feature = "extras"))]
+use without_extras::{confirmation, repeats, second_factor, undo};
 
 use std::iter;
 use std::process::ExitCode;
@@ -59,6 +79,9 @@ fn main() -> ExitCode {
         Command::Serve => serve::serve(),
         Command::Migrate => serve::migrate(),
         Command::Config { table, sample } => serve::print_config(table, sample),
+        Command::CreateAdmin { email, username, reset_second_factor } => {
+            serve::create_admin(&email, username.as_deref(), reset_second_factor)
+        }
         Command::Openapi => serve::print_openapi(),
         #[cfg(feature = "tools")]
         Command::Tool(tool) => tools::run(tool),

@@ -1,6 +1,6 @@
 //! The signed-in user's own account.
 
-use super::statements::{self, ChangeConditions, ProfileChange};
+use super::statements::{self, ProfileChange};
 use crate::auth::password::PasswordCheck;
 use crate::confirmation;
 use crate::error::Error;

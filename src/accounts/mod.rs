@@ -4,11 +4,9 @@ mod admin;
 #[cfg(feature = "extras")]
 pub mod extras;
 mod handlers;
-mod me;
+pub mod me;
 pub mod statements;
 mod test_only;
-
-pub use me::check_password;
 
 use crate::request::endpoint::Feature::TestEndpoints;
 use crate::request::endpoint::Handler::{SignedIn, SignedInAdmin, User};

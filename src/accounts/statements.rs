@@ -3,32 +3,20 @@
 
 use std::net::IpAddr;
 
-use postgres::Row;
 use postgres::types::Type;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql};
+use crate::db::{
+    Database, SqlParams, from_row, like_pattern, one_row, second_factor_from_row, sql,
+    user_from_row,
+};
 use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
-use crate::model::rules;
 use crate::model::second_factor::StoredSecondFactor;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{Role, SignIn, Stats, User};
-use crate::second_factor;
-
-/// Reads the columns of a [`User`], which every query that returns accounts selects.
-pub fn from_row(row: &Row) -> User {
-    from_row!(row => User {
-        id, username, email, name, permissions, is_active, created_at, updated_at, last_login, second_factor,
-        storage_quota, file_quota;
-        // The table's check constraint admits no other word.
-        role: rules::role(row.get("role")).unwrap_or_default(),
-        pending_email: None,
-        stats: from_row!(row => Stats { total_uploads, total_storage_used }),
-    })
-}
+use crate::model::user::{Role, SignIn, User};
 
 /// An account with the values that a login checks.
 pub struct LoginAccount {
@@ -62,7 +50,7 @@ pub struct LoginLookup {
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
-    db.read(sql!("users/find"), &[&id])?.first().map(from_row).ok_or(Error::UserNotFound)
+    db.read(sql!("users/find"), &[&id])?.first().map(user_from_row).ok_or(Error::UserNotFound)
 }
 
 /// Finds an account by its username or e-mail address, active or not, for a client with this address.
@@ -70,11 +58,10 @@ pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<Login
     let key = email_key(login);
     let row = one_row(db.read(sql!("users/find_by_login"), &[&login, &client, &key])?)?;
     let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
-        user: from_row(&row),
+        user: user_from_row(&row),
         password_hash: row.get("password_hash"),
         version: row.get("credentials_version"),
-        second_factor: second_factor::statements::from_row(&row)
-            .filter(|factor| factor.enabled_at.is_some()),
+        second_factor: second_factor_from_row(&row).filter(|factor| factor.enabled_at.is_some()),
     });
     let counted = match &account {
         Some(account) => LoginName::OfAccount(account.user.id),
@@ -112,10 +99,10 @@ const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_
 pub fn development_admin(db: &Database) -> Result<User, Error> {
     let params: SqlParams = &[&DEVELOPMENT_ADMIN];
     match db.read(sql!("users/find_development_admin"), params)?.first() {
-        Some(row) => Ok(from_row(row)),
+        Some(row) => Ok(user_from_row(row)),
         None => {
             let row = one_row(db.write(sql!("users/ensure_development_admin"), params)?)?;
-            Ok(from_row(&row))
+            Ok(user_from_row(&row))
         }
     }
 }
@@ -183,7 +170,7 @@ pub fn insert(
             &account.registration.is_some(),
         ],
     )?;
-    rows.first().map(from_row).ok_or(match account.registration {
+    rows.first().map(user_from_row).ok_or(match account.registration {
         Some(_) => Error::InvalidConfirmationToken,
         None => Error::InvalidToken(TokenProblem::SessionEnded),
     })
@@ -232,7 +219,7 @@ pub fn update_by_admin(
             &or_default(changes.file_quota),
         ],
     )?;
-    Ok(rows.first().map(from_row))
+    Ok(rows.first().map(user_from_row))
 }
 
 /// The fields that users may change of their own account; `None` keeps a value.
@@ -279,7 +266,7 @@ pub fn update_profile(
     let Some(row) = rows.first() else { return Ok(None) };
     match row.get::<_, Option<i64>>("wait_seconds") {
         Some(wait) => Err(Error::wait(wait)),
-        None => Ok(Some((from_row(row), row.get("waits")))),
+        None => Ok(Some((user_from_row(row), row.get("waits")))),
     }
 }
 
@@ -387,5 +374,5 @@ pub fn list(
     let total = rows.first().map_or(0, |row| row.get("total"));
     // A page past the end is one row that holds only the total.
     let found = rows.iter().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());
-    Ok((found.map(from_row).collect(), total))
+    Ok((found.map(user_from_row).collect(), total))
 }

@@ -49,6 +49,22 @@ pub enum Command {
     },
     /// Print the OpenAPI document of the service with these settings; uses no database.
     Openapi,
+    /// Make an admin, or make the account with that e-mail address one.
+    ///
+    /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
+    /// otherwise the first line of standard input. Fails if there is none, or the two differ, if the address, the
+    /// username or the password is not acceptable, or if another account has the username.
+    CreateAdmin {
+        /// E-mail address of the account.
+        #[arg(long)]
+        email: String,
+        /// Username of a new account; an existing one keeps its own.
+        #[arg(long)]
+        username: Option<String>,
+        /// Take the second factor of an existing account away, so that the password alone is enough to sign in.
+        #[arg(long)]
+        reset_second_factor: bool,
+    },
     #[cfg(feature = "tools")]
     #[command(flatten)]
     Tool(Tool),

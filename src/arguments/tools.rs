@@ -15,22 +15,6 @@ pub enum Tool {
     /// it makes some and takes them back. Each line begins with ok, warning or fault. Fails if
     /// there is a fault.
     Doctor,
-    /// Make an admin, or make the account with that e-mail address one.
-    ///
-    /// The password is that in CLOAKROOM_ADMIN_PASSWORD. If that is not set, it is asked for twice on a terminal, and
-    /// otherwise the first line of standard input. Fails if there is none, or the two differ, if the address, the
-    /// username or the password is not acceptable, or if another account has the username.
-    CreateAdmin {
-        /// E-mail address of the account.
-        #[arg(long)]
-        email: String,
-        /// Username of a new account; an existing one keeps its own.
-        #[arg(long)]
-        username: Option<String>,
-        /// Take the second factor of an existing account away, so that the password alone is enough to sign in.
-        #[arg(long)]
-        reset_second_factor: bool,
-    },
     /// Move file contents that no record owns, older than an hour, to the trash.
     ///
     /// Unless --confirm is given, it moves none, and fails, if over 5 % of all contents and more than 20 have no record
@@ -102,6 +86,7 @@ pub enum Tool {
     /// With --follow it prints each later event once it is committed, also after newer ones, and none twice. While the
     /// database is away it waits, and then goes on with what it missed. It may miss a refused action that the service
     /// could write only over ten minutes later. The end of the program that reads its output ends it with status 0.
+    #[cfg(feature = "extras")]
     Audit {
         /// How far to go back: a number and m, h or d, for minutes, hours or days.
         #[arg(long, default_value = "1d", value_parser = parse_age)]

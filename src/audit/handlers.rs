@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::statements::{self, AuditFilter};
 use crate::error::Error;
-use crate::exports::{export_response, wants_mark};
+use crate::exports::handlers::{export_response, wants_mark};
 use crate::http::csv::CsvRows;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};

@@ -15,7 +15,7 @@ use super::sealing::SealingKeys;
 use crate::error::Error;
 
 /// How long a token is valid.
-pub(super) const LIFETIME: Duration = Duration::hours(48);
+const LIFETIME: Duration = Duration::hours(48);
 /// Longest token that is looked at, in bytes of base64. The longest that is made here has about 3,000.
 const MAX_TOKEN: usize = 4096;
 /// What tokens are sealed for, before the kind and the installation.
@@ -119,12 +119,46 @@ impl EmailToken {
     }
 }
 
-/// A sealed token as it stands in a link.
-pub fn in_link(sealed: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(sealed)
+/// What a token of a kind is sealed for.
+fn purpose(kind: u8, installation: Uuid) -> Vec<u8> {
+    [PURPOSE, &[kind], installation.as_bytes()].concat()
 }
 
-/// What a token of a kind is sealed for.
-pub(super) fn purpose(kind: u8, installation: Uuid) -> Vec<u8> {
-    [PURPOSE, &[kind], installation.as_bytes()].concat()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a client may send as a token: anything. Only a key makes one that opens.
+    #[test]
+    fn fuzz_email_tokens() {
+        let keys = SealingKeys::new([&[7; 32][..]].into_iter());
+        let installation = Uuid::from_u128(1);
+        let token = EmailToken::Change(EmailChange {
+            account: Uuid::nil(),
+            version: 1,
+            email: "a@b.c".into(),
+        });
+        let sealed =
+            token.seal(&keys, installation, OffsetDateTime::UNIX_EPOCH).unwrap_or_default();
+        fuzz::check("email_tokens", move |input| {
+            // One that was changed.
+            if let Some((&[at, bits], _)) = input.split_first_chunk() {
+                let mut changed = sealed.clone();
+                changed[usize::from(at) % sealed.len()] ^= bits;
+                let opened = EmailToken::open(&keys, installation, &changed);
+                assert_eq!(opened.is_some(), bits == 0);
+            }
+            // One that says anything, and is sealed. What is read of it is written in the same way.
+            let Some((&kind, plain)) = input.split_first() else { return };
+            let purpose = purpose(kind, installation);
+            let sealed = keys.seal(&purpose, plain).unwrap_or_default();
+            let sealed = [&[kind], sealed.as_slice()].concat();
+            let Some((token, expires_at)) = EmailToken::open(&keys, installation, &sealed) else {
+                return;
+            };
+            let again = token.seal(&keys, installation, expires_at - LIFETIME);
+            let again = EmailToken::open(&keys, installation, &again.unwrap_or_default());
+            assert_eq!(format!("{again:?}"), format!("{:?}", Some((token, expires_at))));
+        });
+    }
 }

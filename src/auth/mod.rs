@@ -4,16 +4,24 @@
 //! that tests can choose them.
 
 mod any_tokens;
+#[cfg(feature = "extras")]
 pub mod email_token;
 pub mod failure_channel;
 pub mod hash_queue;
 pub mod jwt;
 pub mod password;
 pub mod personal_token;
+#[cfg(feature = "extras")]
 pub mod refused_passwords;
+#[cfg(feature = "extras")]
 pub mod sealing;
 pub mod token_bucket;
 mod verified_tokens;
+#[cfg(not(feature = "extras"))]
+mod without_extras;
+
+#[cfg(not(feature = "extras"))]
+pub use without_extras::{refused_passwords, sealing};
 
 use crate::error::Error;
 

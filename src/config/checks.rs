@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use super::mail::Smtp;
 use super::settings::Config;
+#[cfg(not(feature = "extras"))]
+use super::words::AdminSecondFactor;
 use super::words::{HttpServer, word};
 
 /// Bytes of the shortest key for second factors: as many as the key of AES-256 has that is made of it.
@@ -39,6 +41,28 @@ pub fn refusals(config: &Config) -> Vec<String> {
         );
     }
     refusals
+}
+
+/// The settings of features that the core build does not have, if they are used: name and fault.
+#[cfg(not(feature = "extras"))]
+pub fn extras_in_use(config: &Config) -> impl Iterator<Item = (&'static str, String)> {
+    let used = [
+        ("CLOAKROOM_EMAIL_CONFIRMATION", config.confirms_email(), "required"),
+        (
+            "CLOAKROOM_ADMIN_SECOND_FACTOR",
+            config.admin_second_factor == AdminSecondFactor::Required,
+            "required",
+        ),
+        ("CLOAKROOM_REFUSED_PASSWORDS", config.refused_passwords.is_some(), "set"),
+        ("CLOAKROOM_CONSOLE", config.console, "on"),
+    ];
+    used.into_iter().filter(|(_, is_used, _)| *is_used).map(|(name, _, state)| {
+        let fault = format!(
+            "{name} is {state}, and this is the core build, which does not have that: the cargo feature extras adds \
+             it, and the Debian package has it"
+        );
+        (name, fault)
+    })
 }
 
 /// One line for each setting with which production refuses to start, whether or not this is production.

@@ -81,6 +81,11 @@ impl Config {
         config.shown = shown;
         let faults = faults.into_iter().filter(|(name, _)| used.include(name));
         let mut faults: Vec<String> = faults.map(|(_, text)| text).collect();
+        #[cfg(not(feature = "extras"))]
+        faults.extend(
+            checks::extras_in_use(&config)
+                .filter_map(|(name, fault)| used.include(name).then_some(fault)),
+        );
         if used == UsedSettings::All {
             faults.extend(checks::refusals(&config));
             if config.environment == Environment::Production {

@@ -165,8 +165,8 @@ settings! { |s, memory_limit|
     /// `off`: `/docs`, `/redoc` and `/openapi.json` are answered 404
     "CLOAKROOM_DOCS" => docs: bool = s.switch(true);
     /// `on`: `/console` has pages for people. `off`: it is answered 404
-    "CLOAKROOM_CONSOLE" default "`on`; in production `off`" =>
-        console: bool = s.switch(environment == Environment::Development);
+    "CLOAKROOM_CONSOLE" default "`on`; in production, and in the core build, `off`" =>
+        console: bool = s.switch(cfg!(feature = "extras") && environment == Environment::Development);
     /// where people reach the service, such as `https://files.example.com`: an http or https URL without user, path,
     /// query and fragment; a slash at its end is ignored. The OpenAPI document names it as the server, and links in
     /// mails lead to the console there; nothing is ever made of the `Host` of a request

@@ -2,6 +2,7 @@
 //! trip; whatever must be unique, or used only once, is decided by the database within that query. `sql/README.md`
 //! says more.
 
+mod account_row;
 pub mod audit;
 pub mod batches;
 mod connection;
@@ -26,6 +27,7 @@ use time::OffsetDateTime;
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
+pub use account_row::{second_factor_from_row, user_from_row};
 pub use connection::{SqlParams, TypedParams};
 pub use installation::{check_settings, open_and_migrate};
 pub use pool::Database;

@@ -1,5 +1,5 @@
-//! Pages for people and what they load, which are parts of the binary: the console, the OpenAPI document, and two pages
-//! that show it: Swagger UI, on which requests can be tried, and ReDoc, which is better to read. A
+//! Pages for people and what they load, which are parts of the binary: the console (`docs/console.rs`), the OpenAPI
+//! document, and two pages that show it: Swagger UI, on which requests can be tried, and ReDoc, which is better to read. A
 //! Content-Security-Policy keeps them from loading anything from another host.
 //!
 //! `scripts/docs-assets` made the files in `assets/` whose names end in `.gz`, and the licences.
@@ -11,43 +11,15 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::read::GzEncoder;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::openapi;
-use crate::config::{Config, Registration, Smtp};
+#[cfg(feature = "extras")]
+use super::console;
+use crate::config::Config;
 use crate::http::conditions::Conditions;
 use crate::http::request::Request;
 use crate::http::response::Response;
 use crate::model::hex;
-use crate::model::media_type::spellings;
-
-/// Includes files of a folder at compile time, each with its name.
-macro_rules! files {
-    ($folder:literal $($name:literal)*) => {
-        &[$(($name, include_bytes!(concat!($folder, $name)))),*]
-    };
-}
-
-/// The page of the console. In it, `{assets}` stands for the path of the folder of the others, and `{service}` for what
-/// they need to know of the settings.
-const CONSOLE: &str = include_str!("../console/index.html");
-
-/// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
-#[rustfmt::skip]
-const ASSETS: &[(&str, &[u8])] = files!("../console/"
-    "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "controls.js" "dialogs.js"
-    "dom.js" "drops.js" "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "folders.js"
-    "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "mail-token.js" "main.js" "notices.js" "pages.css"
-    "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
-    "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js" "pages/confirm.js"
-    "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
-    "pages/link.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "preview.js"
-    "router.js" "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js"
-    "texts/admin.js" "texts/confirmation.js" "texts/files.js" "texts/one-file.js" "transfers.js" "tray.js"
-    "uploads.js" "user-agents.js"
-);
 
 /// The pages about the API and what they load: path, name of the file, and its content.
 const DOCS: [(&str, &str, &[u8]); 8] = [
@@ -79,7 +51,7 @@ const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'un
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Digits of the hash in the paths of the console: 64 bits, by which no two versions are the same by chance.
+/// Digits of the hash in the paths of the console.
 const VERSION_DIGITS: usize = 16;
 
 /// All pages, as they are sent with the settings of the service.
@@ -91,25 +63,13 @@ pub struct Pages {
 
 impl Pages {
     /// Compresses all pages, which are kept for as long as the process runs.
-    pub fn new(config: &Config) -> Pages {
-        let mut hash = Sha256::new_with_prefix(CONSOLE);
-        for (name, content) in ASSETS {
-            // The lengths keep a byte that moves from one file to the next from going unnoticed.
-            hash.update(format!("{name} {}\n", content.len()));
-            hash.update(content);
-        }
-        let assets = format!("/console/{}", hex(&hash.finalize()[..VERSION_DIGITS / 2]));
+    pub fn new(config: &Config, document: String) -> Pages {
         let page = |path: &str, name, content| (path.to_owned(), Page::new(name, content));
-        let console = console(config, &assets).into_bytes();
-        let document = openapi::document(config).into_bytes();
-        let mut by_path = HashMap::from([
-            page("/console", "index.html", console.into()),
-            page("/openapi.json", "openapi.json", document.into()),
-        ]);
-        let files = ASSETS.iter();
-        by_path.extend(files.map(|(name, content)| {
-            page(&format!("{assets}/{name}"), name, Cow::Borrowed(*content))
-        }));
+        let mut by_path =
+            HashMap::from([page("/openapi.json", "openapi.json", document.into_bytes().into())]);
+        #[cfg(feature = "extras")]
+        by_path
+            .extend(console::files(config).map(|(path, name, content)| page(&path, name, content)));
         by_path.extend(DOCS.map(|(path, name, content)| page(path, name, content.into())));
         Pages { by_path, start: if config.console { "/console" } else { "/docs" } }
     }
@@ -141,21 +101,6 @@ impl Pages {
         let response = || Response::empty(303).with_header("Location", self.start);
         request.takes_html().then(|| response().with_header("Vary", "Accept"))
     }
-}
-
-/// The page of the console with what it needs to know of the settings.
-fn console(config: &Config, assets: &str) -> String {
-    // Media types have no `<`, so nothing in this ends the element that it stands in.
-    let service = json!({
-        "registration": config.registration == Registration::Open,
-        "passwordResets": !matches!(config.smtp, Smtp::Off),
-        "emailConfirmation": config.confirms_email(),
-        "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
-        "spellings": config.allowed_upload_types.iter().flat_map(spellings).collect::<Vec<_>>(),
-        "fileBytes": config.max_upload_size,
-        "trashDays": config.trash_days,
-    });
-    CONSOLE.replace("{assets}", assets).replace("{service}", &service.to_string())
 }
 
 /// The headers of the page at a path, beside those of its content.
@@ -276,48 +221,17 @@ fn weight_of(item: &str, coding: &str) -> Option<f32> {
     Some(weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "extras"))]
 #[expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
-
-    /// Adds the names of all files below `folder`, relative to `base`.
-    fn add_names(base: &Path, folder: &Path, names: &mut BTreeSet<String>) {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                add_names(base, &path, names);
-            } else {
-                let name = path.strip_prefix(base).expect("a file below the folder");
-                names.insert(name.to_str().expect("UTF-8").to_owned());
-            }
-        }
-    }
-
-    #[test]
-    fn every_file_of_the_folder_is_in_the_table_and_has_a_type() {
-        let (base, mut found) =
-            (concat!(env!("CARGO_MANIFEST_DIR"), "/src/console"), BTreeSet::new());
-        add_names(Path::new(base), Path::new(base), &mut found);
-        assert!(found.remove("index.html"));
-        let listed: Vec<_> = ASSETS.iter().map(|(name, _)| (*name).to_owned()).collect();
-        assert_eq!(listed, found.into_iter().collect::<Vec<_>>(), "in alphabetical order");
-        for (name, content) in ASSETS {
-            assert_ne!(content_type(name), "application/octet-stream", "{name}");
-            let text = std::str::from_utf8(content).expect("UTF-8");
-            assert!(text.lines().count() <= 400, "{name} has more than 400 lines");
-            let longest = text.lines().map(|line| line.chars().count()).max();
-            assert!(longest <= Some(120), "{name} has a line of {longest:?} characters");
-        }
-    }
 
     #[test]
     fn only_paths_with_a_hash_name_files_and_only_those_of_this_version_are_there() {
-        let pages = Pages::new(&Config::of_test_database());
+        let pages = Pages::new(&Config::of_test_database(), String::new());
+        for (path, page) in &pages.by_path {
+            assert_ne!(page.content_type, "application/octet-stream", "{path}");
+        }
         let file = pages.by_path.keys().find(|path| path.ends_with("/api.js")).expect("a file");
         let folder = file.strip_suffix("/api.js").expect("its folder");
         let found = |path: &str| pages.find(path).map(|(path, _)| path.clone());

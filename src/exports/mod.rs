@@ -1,9 +1,7 @@
 //! Exports of accounts as CSV.
 
-mod handlers;
+pub mod handlers;
 mod statements;
-
-pub use handlers::{export_response, wants_mark};
 
 use crate::request::endpoint::Handler::Export;
 use crate::request::endpoint::{Endpoint, at};

@@ -1,11 +1,9 @@
 //! The files of users: upload, list, download, change and delete.
 
-mod handlers;
+pub mod handlers;
 pub mod record;
 pub mod statements;
 mod upload_form;
-
-pub use handlers::download_response;
 
 use crate::request::endpoint::Handler::SignedIn;
 use crate::request::endpoint::{Endpoint, at};

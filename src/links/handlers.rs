@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::statements::{self, NewFileLink};
 use crate::auth::random_bytes;
 use crate::error::Error;
-use crate::files::download_response;
+use crate::files::handlers::download_response;
 use crate::http::file_response::FileUse;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};

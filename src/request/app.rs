@@ -68,7 +68,7 @@ pub struct App {
     /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
     pub warned_of_forwarding: AtomicBool,
     /// They are made when one is first asked for, because most processes are never asked.
-    pages: OnceLock<Pages>,
+    pub pages: OnceLock<Pages>,
 }
 
 /// The key of a token bucket: the name of a rate limit, and whose requests count against it.
@@ -149,11 +149,6 @@ impl App {
             service_bytes: self.config.storage_quota,
             young_bytes: self.config.young_storage_quota(),
         }
-    }
-
-    /// The pages for people and the OpenAPI document.
-    pub fn pages(&self) -> &Pages {
-        self.pages.get_or_init(|| Pages::new(&self.config))
     }
 
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.

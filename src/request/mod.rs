@@ -14,7 +14,14 @@ pub mod app;
 pub mod context;
 pub mod endpoint;
 pub mod identity;
+#[cfg(feature = "extras")]
 pub mod personal_token;
 pub mod rate_limit;
 pub mod turns;
+#[cfg(feature = "extras")]
 pub mod waiters;
+#[cfg(not(feature = "extras"))]
+mod without_extras;
+
+#[cfg(not(feature = "extras"))]
+pub use without_extras::{personal_token, waiters};

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use postgres::Row;
 
-use crate::accounts;
 use crate::auth::personal_token;
-use crate::db::{Database, SqlParams, sql};
+use crate::db::{Database, SqlParams, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
 use crate::model::rules;
 use crate::model::user::{TokenHash, TokenScope, User};
@@ -31,7 +30,7 @@ pub fn authenticate(
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
-    Ok((accounts::statements::from_row(row), scope_from_row(row), row.get("credentials_version")))
+    Ok((user_from_row(row), scope_from_row(row), row.get("credentials_version")))
 }
 
 /// Reads the scope of a token.

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::code;
 use super::statements;
 use super::totp::{Code, TotpSecret, qr_svg, recovery_code};
-use crate::accounts::check_password;
+use crate::accounts::me::check_password;
 use crate::auth::random_bytes;
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;

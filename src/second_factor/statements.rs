@@ -4,27 +4,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use postgres::Client;
 use postgres::types::Type;
-use postgres::{Client, Row};
 use uuid::Uuid;
 
-use crate::db::{Database, SqlParams, sql};
+use crate::db::{Database, SqlParams, second_factor_from_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::second_factor::{AcceptedCode, StoredSecondFactor};
-use crate::model::timestamp::Timestamp;
-
-/// Reads a [`StoredSecondFactor`], as if it could not be confirmed. `None` if the row has none.
-pub fn from_row(row: &Row) -> Option<StoredSecondFactor> {
-    let wait = row.get::<_, Option<f64>>("wait_seconds");
-    Some(StoredSecondFactor {
-        sealed: row.get::<_, Option<_>>("second_factor_sealed")?,
-        enabled_at: row.get::<_, Option<_>>("second_factor_at").map(Timestamp),
-        is_pending: false,
-        recovery_codes: row.get::<_, Option<_>>("recovery_codes").unwrap_or_default(),
-        is_refused: row.get("is_refused"),
-        wait: wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
-    })
-}
 
 /// A code that fits the second factor. Only the statement that uses it decides whether it is taken: parallel requests
 /// The second factor of a user, or the one that is offered or was lately, for a client with this address.
@@ -36,7 +22,7 @@ pub fn find(
     let rows = db.read(sql!("second_factors/find"), &[&user, &client])?;
     Ok(rows.first().and_then(|row| {
         let is_pending = row.get::<_, Option<_>>("is_pending").unwrap_or_default();
-        Some(StoredSecondFactor { is_pending, ..from_row(row)? })
+        Some(StoredSecondFactor { is_pending, ..second_factor_from_row(row)? })
     }))
 }
 

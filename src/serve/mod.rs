@@ -2,6 +2,7 @@
 //! installation ids, seals second factors anew, starts the background threads, and serves until it is asked to stop.
 //! The commands `migrate`, `config` and `openapi` are here too.
 
+mod create_admin;
 pub mod installation;
 pub mod secrets;
 pub mod warnings;
@@ -23,13 +24,12 @@ use crate::background::failures::FailureWriter;
 use crate::background::{Background, OutboxSender};
 use crate::config::{self, Config, HttpServer, ShownSetting, UnknownVariable, UsedSettings};
 use crate::db;
-use crate::docs::openapi;
 use crate::error::Error;
 use crate::mail::Mailer;
 use crate::request::app::App;
 use crate::second_factor;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
-use crate::service::pipeline;
+use crate::service::{pipeline, router};
 use crate::storage::Storage;
 use crate::supervisor;
 use crate::telemetry::logging;
@@ -91,6 +91,17 @@ pub fn print(text: &str) -> Result<bool, String> {
     }
 }
 
+/// `cloakroom create-admin`, see [`create_admin::create_admin`].
+pub fn create_admin(
+    email: &str,
+    username: Option<&str>,
+    resets_second_factor: bool,
+) -> Result<(), CommandError> {
+    let config = start(UsedSettings::Installation)?;
+    let refused = refused_passwords(&config)?;
+    Ok(create_admin::create_admin(&config, &refused, email, username, resets_second_factor)?)
+}
+
 /// `cloakroom config`: prints the effective settings, secrets masked, and on standard error the variables that are
 /// named like settings but are none. Or all settings with their defaults and meanings, whatever is set.
 pub fn print_config(table: bool, sample: bool) -> Result<(), CommandError> {
@@ -108,7 +119,7 @@ pub fn print_config(table: bool, sample: bool) -> Result<(), CommandError> {
 
 /// `cloakroom openapi`: prints the OpenAPI document of a service with these settings.
 pub fn print_openapi() -> Result<(), CommandError> {
-    let document = openapi::document(&read_settings(UsedSettings::WithoutDatabase)?);
+    let document = router::document(&read_settings(UsedSettings::WithoutDatabase)?);
     print(&format!("{document}\n"))?;
     Ok(())
 }
@@ -176,7 +187,7 @@ fn start_and_serve() -> Result<(), CommandError> {
 }
 
 /// The passwords that nobody may set.
-pub fn refused_passwords(config: &Config) -> Result<RefusedPasswords, CommandError> {
+fn refused_passwords(config: &Config) -> Result<RefusedPasswords, CommandError> {
     RefusedPasswords::load(config).map_err(|fault| CommandError::Settings(vec![fault]))
 }
 

@@ -10,4 +10,4 @@ mod api_key;
 mod cors;
 mod health;
 pub mod pipeline;
-mod router;
+pub mod router;

@@ -5,9 +5,13 @@ use std::borrow::Cow;
 
 use super::health;
 use crate::config::Config;
+use crate::docs::openapi;
+use crate::docs::pages::Pages;
 use crate::error::Error;
 use crate::request::context::RequestContext;
-use crate::request::endpoint::Feature::{Console, Docs, Metrics, Start};
+#[cfg(feature = "extras")]
+use crate::request::endpoint::Feature;
+use crate::request::endpoint::Feature::{Docs, Metrics, Start};
 use crate::request::endpoint::Handler::Anyone;
 use crate::request::endpoint::{Endpoint, Outcome, at};
 use crate::{accounts, exports, files, sign_in};
@@ -53,6 +57,18 @@ fn no_endpoint(config: &Config, is_local: bool, segments: &[&str]) -> Error {
             Error::MethodNotAllowed(methods.collect::<Vec<_>>().join(", "))
         }
     }
+}
+
+/// The OpenAPI document of a service with these settings, as JSON. It names the endpoints that they leave on, and
+/// `/metrics`, which is on for some clients only.
+pub fn document(config: &Config) -> String {
+    openapi::document(config, |path| {
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        let found = METHODS.iter().find_map(|method| endpoint(method, &segments));
+        found.is_some_and(|found| {
+            matches!(found.feature, Metrics) || found.feature.is_on(config, true)
+        })
+    })
 }
 
 /// Whether a path is `/api/v1` or below it, also if no endpoint has it.
@@ -112,7 +128,8 @@ fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, segments) {
         ("GET", [""]) => at("/", Anyone(page)).part_of(Start),
-        ("GET", ["console", ..]) => at("/console", Anyone(page)).part_of(Console),
+        #[cfg(feature = "extras")]
+        ("GET", ["console", ..]) => at("/console", Anyone(page)).part_of(Feature::Console),
         ("GET", ["docs"] | ["docs", "start.js" | "style.css" | "swagger-ui.js" | "swagger-ui.css" | "licenses.txt"]) =>
             at("/docs", Anyone(page)).part_of(Docs),
         ("GET", ["redoc"] | ["redoc", "redoc.js"]) => at("/redoc", Anyone(page)).part_of(Docs),
@@ -123,20 +140,43 @@ fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
 
 /// Any of the pages, by its path.
 fn page(context: &mut RequestContext) -> Outcome {
-    let page = context.app.pages().respond(&context.request);
+    let config = &context.app.config;
+    let pages = context.app.pages.get_or_init(|| Pages::new(config, document(config)));
+    let page = pages.respond(&context.request);
     page.ok_or_else(|| context.app.route_not_found())
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::Value;
 
     use super::*;
+    use crate::config::{ApiKeyScope, EmailConfirmation, ErrorFormat, Registration, Smtp};
+
+    /// The text of all tables of endpoints: this file's, and those of the modules that have one.
+    fn tables() -> String {
+        let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+        let mut tables = include_str!("router.rs")
+            .split("#[cfg(test)]\nmod tests")
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        for folder in source.read_dir().into_iter().flatten().flatten() {
+            for file in ["mod.rs", "extras.rs"] {
+                tables += &fs::read_to_string(folder.path().join(file)).unwrap_or_default();
+            }
+        }
+        tables
+    }
 
     #[test]
     fn only_probes_and_pages_are_unlimited_and_only_they_and_links_need_no_api_key() {
-        let table = include_str!("router.rs").split("#[cfg(test)]").next().unwrap_or_default();
-        let templates = table.split("at(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let tables = tables();
+        let templates = tables.split("at(\"").skip(1).filter_map(|rest| rest.split('"').next());
         let mut found = Vec::new();
         for template in templates.collect::<BTreeSet<_>>() {
             for path in [template.to_owned(), format!("/api/v1{template}")] {
@@ -146,7 +186,7 @@ mod tests {
                 found.extend(of_path.filter(|line| line.name.to_string().ends_with(&path)));
             }
         }
-        assert_eq!(found.len(), table.matches("at(\"").count(), "every line is found once");
+        assert_eq!(found.len(), tables.matches("at(\"").count(), "every line is found once");
         let names = |is_wanted: fn(&Endpoint) -> bool| -> BTreeSet<String> {
             found.iter().filter(|line| is_wanted(line)).map(|line| line.name.to_string()).collect()
         };
@@ -165,6 +205,50 @@ mod tests {
         assert_eq!(names(|line| line.limit.is_none()), expected);
         expected.insert("GET /api/v1/links/{token}".to_owned());
         assert_eq!(names(|line| !line.needs_api_key), expected);
+    }
+
+    #[test]
+    fn one_module_answers_for_a_path() {
+        for template in tables().split("at(\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            for method in METHODS {
+                let segments: Vec<&str> = template.split('/').skip(1).collect();
+                let routes = ROUTES.iter().chain(EXTRAS);
+                let answers = routes.filter(|route| route(method, &segments).is_some()).count();
+                assert!(answers <= 1, "{answers} modules answer for {method} {template}");
+            }
+        }
+    }
+
+    /// Fails if a reference in the value leads nowhere, or if a word of our own is left in it.
+    fn check(value: &Value, document: &Value) {
+        if let Some(path) = value["$ref"].as_str() {
+            assert!(document.pointer(&path[1..]).is_some(), "{path}");
+        }
+        for (name, value) in value.as_object().into_iter().flatten() {
+            assert!(!name.starts_with("x-") || name == "x-codeSamples", "{name}");
+            check(value, document);
+        }
+        value.as_array().into_iter().flatten().for_each(|item| check(item, document));
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_component_with_any_settings() {
+        let changes: [fn(&mut Config); 8] = [
+            |_| {},
+            |config| config.docs = false,
+            |config| config.smtp = Smtp::Off,
+            |config| config.registration = Registration::Off,
+            |config| config.test_endpoints_enabled = true,
+            |config| config.email_confirmation = EmailConfirmation::Required,
+            |config| config.error_format = ErrorFormat::Envelope,
+            |config| (config.api_key_enabled, config.api_key_scope) = (true, ApiKeyScope::All),
+        ];
+        for change in changes {
+            let mut config = Config::of_test_database();
+            change(&mut config);
+            let document = serde_json::from_str(&document(&config)).unwrap_or_default();
+            check(&document, &document);
+        }
     }
 
     fn outcome(method: &str, path: &str) -> Result<(), String> {

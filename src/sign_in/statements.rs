@@ -10,9 +10,8 @@ use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::accounts;
 use crate::db::batches::Batches;
-use crate::db::{Database, SqlParams, from_row, one_row, sql};
+use crate::db::{Database, SqlParams, from_row, one_row, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
 use crate::model::second_factor::AcceptedCode;
 use crate::model::text::email_key;
@@ -70,14 +69,14 @@ impl SessionLookups {
                 false => find(&[session])?.pop().flatten(),
             };
             if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
-                return Ok((accounts::statements::from_row(&row), row.get("credentials_version")));
+                return Ok((user_from_row(&row), row.get("credentials_version")));
             }
         }
         // The token has no session, or is refused; then the account tells why.
         let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
         let row = rows.first().ok_or(Error::UserNotUsable)?;
         if sign_in.session.is_none() && row.get("is_valid_without_session") {
-            Ok((accounts::statements::from_row(row), row.get("credentials_version")))
+            Ok((user_from_row(row), row.get("credentials_version")))
         } else {
             Err(Error::InvalidToken(TokenProblem::SessionEnded))
         }
@@ -139,7 +138,7 @@ pub fn open(
             &hash.flatten(),
         ],
     )?;
-    Ok(rows.first().map(accounts::statements::from_row))
+    Ok(rows.first().map(user_from_row))
 }
 
 /// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
@@ -166,7 +165,7 @@ pub fn open_for_new_user(
             &email_key(email),
         ],
     )?;
-    Ok(accounts::statements::from_row(&one_row(rows)?))
+    Ok(user_from_row(&one_row(rows)?))
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
@@ -202,10 +201,7 @@ pub fn rotate(
     }
     let refresh_id: Option<Uuid> = row.get("refresh_id");
     let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
-    Ok((
-        accounts::statements::from_row(row),
-        NewSession { refresh_id, expires_at: row.get("expires_at"), ..next },
-    ))
+    Ok((user_from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
 }
 
 /// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is

@@ -1,9 +1,9 @@
 //! The commands for operators. The service needs none of them: they are built with the feature `tools`.
 
+#[cfg(feature = "extras")]
 mod audit;
 mod backup;
 mod check;
-mod create_admin;
 mod database;
 mod doctor;
 mod files;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::arguments::Tool;
 use crate::config::{Config, UsedSettings};
 use crate::db::{self, Database};
-use crate::serve::{CommandError, installation, refused_passwords, start};
+use crate::serve::{CommandError, installation, start};
 use crate::storage::{Storage, refuse_partial};
 
 /// Runs a command with the settings that it uses. Faults in other settings do not matter to it.
@@ -33,11 +33,6 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
     let config = || start(UsedSettings::Installation);
     match tool {
         Tool::Doctor => doctor::doctor()?,
-        Tool::CreateAdmin { email, username, reset_second_factor: resets } => {
-            let config = config()?;
-            let refused = refused_passwords(&config)?;
-            create_admin::create_admin(&config, &refused, &email, username.as_deref(), resets)?;
-        }
         Tool::Gc { confirm, all } => gc::gc(&config()?, confirm, all)?,
         Tool::Check { remove_lost: ids, .. } if !ids.is_empty() => {
             check::remove_lost(&config()?, &ids)?
@@ -52,6 +47,7 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
         Tool::Restore { backup, skip_damaged, all } => {
             restore::restore(&config()?, &backup, skip_damaged, all)?;
         }
+        #[cfg(feature = "extras")]
         Tool::Audit { since, follow } => audit::print_audit(&config()?, since, follow)?,
         #[cfg(feature = "s3")]
         Tool::MoveContents { to, all } => move_contents::move_contents(&config()?, to, all)?,

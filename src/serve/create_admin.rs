@@ -3,19 +3,19 @@
 use std::env;
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use postgres::Row;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use uuid::Uuid;
 
-use super::output::print_line;
+use super::installation::open_database;
+use super::print;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::{password, random_bytes};
 use crate::config::Config;
-use crate::db::{one_row, sql};
-use crate::error::Problem;
+use crate::db::{Database, one_row, sql};
+use crate::error::{Error, Problem};
 use crate::model::rules;
 use crate::model::text::{email_key, nfc};
-use crate::second_factor;
-use crate::serve::installation::open_database;
 use crate::storage::Storage;
 
 /// Creates an account with the role `admin`. If there is an account with this e-mail address, it gets the role and the
@@ -44,24 +44,29 @@ pub fn create_admin(
     let outcome =
         if row.get("is_new") { "created" } else { "is an active admin now, with this password" };
     let username = username.unwrap_or("none");
-    print_line(format_args!("Admin {email} {outcome}; username: {username}."));
-    if !row.get::<_, bool>("second_factor") {
-        if let Some(site) = config.public_url.as_ref().filter(|_| config.console) {
-            let page = "console/account/second-factor";
-            print_line(format_args!("Next, sign in and set up a second factor: {site}/{page}"));
-        }
-        return Ok(());
+    let next = next_step(config, &db, &row, resets_second_factor).map_err(String::from)?;
+    print(&format!("Admin {email} {outcome}; username: {username}.\n{next}")).map(drop)
+}
+
+/// Resets the second factor of the account if that is asked for, and returns what its owner should know of it.
+fn next_step(config: &Config, db: &Database, account: &Row, resets: bool) -> Result<String, Error> {
+    if !account.get::<_, bool>("second_factor") {
+        let site = config.public_url.as_ref().filter(|_| config.console);
+        let next = |site| {
+            format!(
+                "Next, sign in and set up a second factor: {site}/console/account/second-factor\n"
+            )
+        };
+        return Ok(site.map(next).unwrap_or_default());
     }
-    if resets_second_factor {
-        second_factor::statements::reset(&db, row.get("id"))?;
-        print_line("Its second factor is gone: the password alone is enough.");
-    } else {
-        print_line(
-            "It has a second factor, which stays: signing in needs a code too. If that is lost, add \
-             --reset-second-factor.",
-        );
+    if resets {
+        let id: Uuid = account.get("id");
+        db.write(sql!("second_factors/reset"), &[&id, &db.actor, &db.address, &db.request_id])?;
+        return Ok("Its second factor is gone: the password alone is enough.\n".into());
     }
-    Ok(())
+    Ok("It has a second factor, which stays: signing in needs a code too. If that is lost, add \
+        --reset-second-factor.\n"
+        .into())
 }
 
 /// The variable that holds the password, if it is neither typed nor piped.

@@ -1,0 +1,48 @@
+//! What the core build has in place of the modules of these names, see `src/without_extras.rs`.
+
+/// A personal access token is an invalid token.
+pub mod personal_token {
+    use std::time::Duration;
+
+    use crate::db::Database;
+    use crate::error::{Error, TokenProblem};
+    use crate::model::user::{TokenHash, TokenScope, User};
+
+    pub fn hash_of(_: &str) -> Result<Option<TokenHash>, Error> {
+        Ok(None)
+    }
+
+    pub fn authenticate(
+        _: &Database,
+        _: &TokenHash,
+        _: Duration,
+    ) -> Result<(User, TokenScope, i32), Error> {
+        Err(Error::InvalidToken(TokenProblem::NotOurs))
+    }
+}
+
+/// No request waits for changes.
+pub mod waiters {
+    use std::io;
+    use std::sync::Arc;
+
+    use crate::db::Database;
+
+    pub struct Waiters;
+
+    impl Waiters {
+        pub fn new() -> Waiters {
+            Waiters
+        }
+
+        pub fn start(self: &Arc<Self>, _: usize, _: Arc<Database>) -> io::Result<()> {
+            Ok(())
+        }
+
+        pub fn close(&self) {}
+
+        pub fn count(&self) -> usize {
+            0
+        }
+    }
+}
