@@ -16,7 +16,7 @@ use crate::model::page::PageRequest;
 use crate::model::second_factor::StoredSecondFactor;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{Role, SignIn, User};
+use crate::model::user::{LoginName, Role, SignIn, User};
 
 /// An account with the values that a login checks.
 pub struct LoginAccount {
@@ -27,15 +27,6 @@ pub struct LoginAccount {
     /// Incremented when the password, the e-mail address or `is_active` changes.
     pub version: i32,
     pub second_factor: Option<StoredSecondFactor>,
-}
-
-/// Whose failed sign-ins are counted together. A username and an address of one account are the same.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub enum LoginName {
-    /// Any name of the account with this id.
-    OfAccount(Uuid),
-    /// The SHA-256 of the [`email_key`] of a name that no account has.
-    Unknown(Vec<u8>),
 }
 
 /// The answer to a search for the account of a login name.
@@ -89,22 +80,6 @@ pub fn find_credentials(
     Ok(rows.first().map(|row| {
         from_row!(row => Credentials { password_hash, known_network; version: row.get("credentials_version") })
     }))
-}
-
-/// Id of the development admin. Of version 8, which leaves the value to the application (RFC 9562, section 5.8).
-const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_0000_0001);
-
-/// Returns the development admin, the account of every request while authentication is off. Creates it if it is
-/// missing, as after all accounts were deleted for a test.
-pub fn development_admin(db: &Database) -> Result<User, Error> {
-    let params: SqlParams = &[&DEVELOPMENT_ADMIN];
-    match db.read(sql!("users/find_development_admin"), params)?.first() {
-        Some(row) => Ok(user_from_row(row)),
-        None => {
-            let row = one_row(db.write(sql!("users/ensure_development_admin"), params)?)?;
-            Ok(user_from_row(&row))
-        }
-    }
 }
 
 /// Values for the columns of an account. For `None`, [`insert`] uses the column's default, and [`update_by_admin`]

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::statements;
 use crate::accounts;
-use crate::accounts::statements::{AccountFields, Credentials, LoginName};
+use crate::accounts::statements::{AccountFields, Credentials};
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
 use crate::config;
@@ -19,7 +19,7 @@ use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::Role;
+use crate::model::user::{LoginName, Role};
 use crate::request::context::RequestContext;
 use crate::request::rate_limit;
 

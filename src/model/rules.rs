@@ -41,6 +41,9 @@ const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
 const MAX_TEST_TEXT: usize = 1500;
 
+/// The most live sessions of a user. A sign-in that would exceed it ends another session.
+pub const MAX_SESSIONS: i64 = 1000;
+
 /// The most memory in bytes that a file of a list takes: its row in the answer of the database and the record that is
 /// made of it, or the record and its JSON. So texts count twice, with four bytes for a character.
 pub const FILE_MEMORY: usize = 2 * 4 * (MAX_DESCRIPTION + 2 * MAX_FILENAME) + 2048;

@@ -212,3 +212,12 @@ pub struct PersonalToken {
     /// The last use, rounded down to the hour. `None` if it has not been used.
     pub last_used_at: Option<Timestamp>,
 }
+
+/// Whose failed sign-ins are counted together. A username and an address of one account are the same.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum LoginName {
+    /// Any name of the account with this id.
+    OfAccount(Uuid),
+    /// The SHA-256 of the [`email_key`](super::text::email_key) of a name that no account has.
+    Unknown(Vec<u8>),
+}

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use super::sessions::SessionLookups;
 use super::turns::Turns;
 use super::waiters::Waiters;
-use crate::accounts::statements::LoginName;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
@@ -26,8 +26,8 @@ use crate::error::Error;
 use crate::files::record::Uploads;
 use crate::model::file::FileQuotas;
 use crate::model::timestamp::unix_time;
+use crate::model::user::LoginName;
 use crate::probe::Probe;
-use crate::sign_in::statements::SessionLookups;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
 

@@ -4,6 +4,7 @@
 //! - `endpoint`: one line of the router's table
 //! - `identity`: finds out who is calling, and is the only maker of the proofs that handlers take
 //! - `personal_token`: finds the user of a personal access token
+//! - `sessions`: finds the user of an access token
 //! - `rate_limit`: the limits
 //! - `context`: one request
 //! - `app`: all that lives longer than a request
@@ -17,6 +18,7 @@ pub mod identity;
 #[cfg(feature = "extras")]
 pub mod personal_token;
 pub mod rate_limit;
+pub mod sessions;
 pub mod turns;
 #[cfg(feature = "extras")]
 pub mod waiters;

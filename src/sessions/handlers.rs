@@ -2,20 +2,19 @@
 
 use serde_json::json;
 
+use super::statements;
 use crate::error::Error;
 use crate::http::response::{self, Response};
-use crate::model::rules::SESSION_MEMORY;
+use crate::model::rules::{MAX_SESSIONS, SESSION_MEMORY};
 use crate::request::context::RequestContext;
 use crate::request::identity::{Admin, CurrentUser};
-use crate::sign_in;
 
 /// `GET /api/v1/auth/sessions`: the user's live sessions, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
     let max_age = context.app.config.session_max_age;
-    let db =
-        context.database_with_room(sign_in::statements::MAX_SESSIONS as usize * SESSION_MEMORY);
-    let sessions = sign_in::statements::list(&db, user.id(), user.session(), max_age)?;
+    let db = context.database_with_room(MAX_SESSIONS as usize * SESSION_MEMORY);
+    let sessions = statements::list(&db, user.id(), user.session(), max_age)?;
     let sessions = sessions.unwrap_or_default();
     response::json(200, &json!({ "sessions": sessions }))
 }
@@ -24,7 +23,7 @@ pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     let id = context.path_id()?;
     let max_age = context.app.config.session_max_age;
-    sign_in::statements::end_by_id(&context.db, user.id(), id, max_age)?;
+    statements::end_by_id(&context.db, user.id(), id, max_age)?;
     Ok(Response::empty(204))
 }
 
@@ -32,9 +31,8 @@ pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response,
 pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     let (current, max_age) = (admin.user().session(), context.app.config.session_max_age);
-    let db =
-        context.database_with_room(sign_in::statements::MAX_SESSIONS as usize * SESSION_MEMORY);
-    let sessions = sign_in::statements::list(&db, id, current, max_age)?;
+    let db = context.database_with_room(MAX_SESSIONS as usize * SESSION_MEMORY);
+    let sessions = statements::list(&db, id, current, max_age)?;
     let sessions = sessions.ok_or(Error::UserNotFound)?;
     response::json(200, &json!({ "sessions": sessions }))
 }
@@ -42,6 +40,6 @@ pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Respo
 /// `DELETE /api/v1/users/{user_id}/sessions`: ends all sessions of any user.
 pub fn end_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
-    sign_in::statements::end_all_of_user(&context.db, id)?;
+    statements::end_all_of_user(&context.db, id)?;
     Ok(Response::empty(204))
 }

@@ -1,6 +1,7 @@
 //! Lists of sessions: users list and end their own, administrators those of any user.
 
 mod handlers;
+mod statements;
 
 use crate::request::endpoint::Handler::{Admin, User};
 use crate::request::endpoint::{Endpoint, at, is_user_id};

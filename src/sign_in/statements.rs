@@ -2,31 +2,17 @@
 //! user end at once by raising the user's epoch, because only sessions of that epoch are live. The row of an ended
 //! session stays until the last of its tokens has expired.
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use postgres::Row;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::batches::Batches;
-use crate::db::{Database, SqlParams, from_row, one_row, sql, user_from_row};
+use crate::db::{Database, SqlParams, one_row, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
+use crate::model::rules::MAX_SESSIONS;
 use crate::model::second_factor::AcceptedCode;
 use crate::model::text::email_key;
-use crate::model::user::{Session, SignIn, User};
-
-/// The most live sessions of a user. A sign-in that would exceed it ends another session.
-pub const MAX_SESSIONS: i64 = 1000;
-
-/// How long a session lookup waits to join the next query. A query takes a fraction of this, unless the database is far
-/// away or overloaded.
-const MAX_QUEUED: Duration = Duration::from_millis(2);
-
-/// Most queries for sessions that run at once, where there are eight cores or more. With more of them, PostgreSQL needs
-/// more cores for the same sessions, and requests have fewer.
-const MAX_QUERIES: usize = 4;
+use crate::model::user::User;
 
 /// A session to be stored, or the next state of one whose refresh token is used.
 pub struct NewSession {
@@ -39,63 +25,6 @@ pub struct NewSession {
     pub expires_at: OffsetDateTime,
     /// The cleaned value of the `User-Agent` header.
     pub user_agent: Option<String>,
-}
-
-/// Looks up the sessions of access tokens and their users; one query serves all requests that come together.
-pub struct SessionLookups(Batches<Uuid, Option<Arc<Row>>>);
-
-impl SessionLookups {
-    /// `cores` is how many this machine has. On two of them a second query at a time only takes time from the first.
-    pub fn new(cores: usize) -> SessionLookups {
-        SessionLookups(Batches::new((cores / 2).clamp(1, MAX_QUERIES), MAX_QUEUED))
-    }
-
-    /// Returns the user of an access token and the version of the user's credentials, and checks that the token's
-    /// session is live. `max_age` is the maximum age of a session. One that has expired within the time `age` counts as
-    /// live; no other lookup is served together with one for which that is not zero. Fails with
-    /// [`Error::UserNotUsable`], or else with [`Error::InvalidToken`] if the session has ended.
-    pub fn authenticate(
-        &self,
-        db: &Database,
-        user: Uuid,
-        sign_in: SignIn,
-        max_age: Duration,
-        age: Duration,
-    ) -> Result<(User, i32), Error> {
-        if let Some(session) = sign_in.session {
-            let find = |ids: &[Uuid]| find_live(db, ids, max_age, age);
-            let found = match age.is_zero() {
-                true => db.timed(|_| self.0.submit(session, find))?,
-                false => find(&[session])?.pop().flatten(),
-            };
-            if let Some(row) = found.filter(|row| row.get::<_, Uuid>("id") == user) {
-                return Ok((user_from_row(&row), row.get("credentials_version")));
-            }
-        }
-        // The token has no session, or is refused; then the account tells why.
-        let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
-        let row = rows.first().ok_or(Error::UserNotUsable)?;
-        if sign_in.session.is_none() && row.get("is_valid_without_session") {
-            Ok((user_from_row(row), row.get("credentials_version")))
-        } else {
-            Err(Error::InvalidToken(TokenProblem::SessionEnded))
-        }
-    }
-}
-
-/// Reads the user of each session, `None` if the session was not live the time `age` ago, or has been ended, or the
-/// account cannot be used. Requests with the same token have the same session.
-fn find_live(
-    db: &Database,
-    sessions: &[Uuid],
-    max_age: Duration,
-    age: Duration,
-) -> Result<Vec<Option<Arc<Row>>>, Error> {
-    let params: SqlParams = &[&sessions, &(max_age + age).as_secs_f64(), &age.as_secs_f64()];
-    let rows = db.read(sql!("sessions/find_live"), params)?;
-    let found: HashMap<Uuid, Arc<Row>> =
-        rows.into_iter().map(|row| (row.get("session_id"), Arc::new(row))).collect();
-    Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())
 }
 
 /// What a sign-in has checked of an account.
@@ -202,43 +131,6 @@ pub fn rotate(
     let refresh_id: Option<Uuid> = row.get("refresh_id");
     let refresh_id = refresh_id.ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
     Ok((user_from_row(row), NewSession { refresh_id, expires_at: row.get("expires_at"), ..next }))
-}
-
-/// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is
-/// the session of the request.
-pub fn list(
-    db: &Database,
-    user: Uuid,
-    current: Option<Uuid>,
-    max_age: Duration,
-) -> Result<Option<Vec<Session>>, Error> {
-    let rows =
-        db.read(sql!("sessions/list"), &[&user, &current, &max_age.as_secs_f64(), &MAX_SESSIONS])?;
-    Ok((!rows.is_empty()).then(|| rows.iter().filter_map(session_from_row).collect()))
-}
-
-/// Reads a [`Session`]. `None` if the query joined no session to its row.
-fn session_from_row(row: &Row) -> Option<Session> {
-    row.get::<_, Option<Uuid>>("id")?;
-    Some(from_row!(row => Session {
-        id, created_at, last_refreshed_at, expires_at, address, user_agent, is_current
-    }))
-}
-
-/// Ends one session of `user`. Fails with [`Error::SessionNotFound`] if the user has no such live session.
-pub fn end_by_id(db: &Database, user: Uuid, session: Uuid, max_age: Duration) -> Result<(), Error> {
-    let params: SqlParams = &[&user, &session, &max_age.as_secs_f64(), &db.address, &db.request_id];
-    let rows = db.write(sql!("sessions/end"), params)?;
-    rows.first().map(drop).ok_or(Error::SessionNotFound)
-}
-
-/// Ends all sessions of `user` as an administrator asks. Fails with [`Error::UserNotFound`].
-pub fn end_all_of_user(db: &Database, user: Uuid) -> Result<(), Error> {
-    let rows = db.write(
-        sql!("sessions/end_all_of_user"),
-        &[&user, &db.actor, &db.address, &db.request_id],
-    )?;
-    rows.first().map(drop).ok_or(Error::UserNotFound)
 }
 
 /// The sessions of a user that a logout ends, seen from the session of the request's token.
