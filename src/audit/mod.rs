@@ -8,11 +8,11 @@ use crate::request::endpoint::{Endpoint, at};
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
-    match (method, path) {
-        ("GET", ["admin", "audit"]) => Some(at("/admin/audit", SignedInAdmin(handlers::list))),
-        ("GET", ["admin", "audit", "export"]) => {
-            Some(at("/admin/audit/export", SignedInAdmin(handlers::export)))
-        }
-        _ => None,
-    }
+    #[rustfmt::skip] // One endpoint a line, as in a table.
+    let endpoint = match (method, path) {
+        ("GET", ["admin", "audit"]) => at("/admin/audit", SignedInAdmin(handlers::list)),
+        ("GET", ["admin", "audit", "export"]) => at("/admin/audit/export", SignedInAdmin(handlers::export)),
+        _ => return None,
+    };
+    Some(endpoint)
 }

@@ -8,8 +8,10 @@ use crate::request::endpoint::{Endpoint, at};
 
 /// The endpoint of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
-    match (method, path) {
-        ("GET", ["changes"]) => Some(at("/changes", SignedIn(handlers::list))),
-        _ => None,
-    }
+    #[rustfmt::skip] // One endpoint a line, as in a table.
+    let endpoint = match (method, path) {
+        ("GET", ["changes"]) => at("/changes", SignedIn(handlers::list)),
+        _ => return None,
+    };
+    Some(endpoint)
 }

@@ -12,12 +12,11 @@ use crate::request::rate_limit::Limit::Auth;
 
 /// The endpoint of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
-    match (method, path) {
-        ("POST", ["auth", "confirm-email"]) => Some(
-            at("/auth/confirm-email", Anyone(handlers::confirm))
-                .limit(Auth("confirm-email"))
-                .part_of(EmailConfirmation),
-        ),
-        _ => None,
-    }
+    #[rustfmt::skip] // One endpoint a line, as in a table.
+    let endpoint = match (method, path) {
+        ("POST", ["auth", "confirm-email"]) => at("/auth/confirm-email", Anyone(handlers::confirm))
+            .limit(Auth("confirm-email")).part_of(EmailConfirmation),
+        _ => return None,
+    };
+    Some(endpoint)
 }

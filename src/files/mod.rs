@@ -15,8 +15,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, path) {
         ("GET", ["uploads"]) => at("/uploads", SignedIn(handlers::list)),
         ("POST", ["uploads"]) => at("/uploads", SignedIn(handlers::create)).limit(Upload),
-        // The word is no id.
-        (_, ["uploads", "restore", ..]) => return None,
+        (_, ["uploads", "restore", ..]) => return None, // The word is no id.
         ("GET", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::show)),
         ("PUT", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::update)),
         ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::delete)),

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use postgres::Client;
 use uuid::Uuid;
 
 use super::statements::{Resealed, reseal, sealed_after};
@@ -55,17 +54,20 @@ fn reseal_batches(db: &Database, keys: &SealingKeys) -> Result<(i64, usize), Err
 /// Returns how many accounts have a second factor, or an offer of one that is not over, and of how many of them no key
 /// opens the secret.
 pub fn count_sealed(
-    client: &mut Client,
+    db: &Database,
     keys: &SealingKeys,
-) -> Result<(usize, usize), postgres::Error> {
-    let (mut all, mut unreadable, mut after) = (0, 0, Uuid::nil());
-    loop {
-        let batch = sealed_after(client, &[], after)?;
-        let Some((last, _)) = batch.last() else { return Ok((all, unreadable)) };
-        after = *last;
-        all += batch.len();
-        let is_unreadable =
-            |(user, sealed): &&(Uuid, Vec<u8>)| TotpSecret::open(keys, *user, sealed).is_none();
-        unreadable += batch.iter().filter(is_unreadable).count();
-    }
+    max_time: Duration,
+) -> Result<(usize, usize), Error> {
+    db.run(max_time, |client| {
+        let (mut all, mut unreadable, mut after) = (0, 0, Uuid::nil());
+        loop {
+            let batch = sealed_after(client, &[], after)?;
+            let Some((last, _)) = batch.last() else { return Ok((all, unreadable)) };
+            after = *last;
+            all += batch.len();
+            let is_unreadable =
+                |(user, sealed): &&(Uuid, Vec<u8>)| TotpSecret::open(keys, *user, sealed).is_none();
+            unreadable += batch.iter().filter(is_unreadable).count();
+        }
+    })
 }

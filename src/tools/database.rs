@@ -185,5 +185,5 @@ pub fn count_second_factors(db: &Database, config: &Config) -> Result<(usize, us
     let configured = config.jwt_secret.as_ref().map(|secret| secret.expose().as_bytes().to_vec());
     let secret = configured.or_else(|| fs::read(secrets::path(config)).ok());
     let keys: SealingKeys = secrets::sealing_keys(config, secret.as_deref());
-    db.run(MAX_READ_TIME, |client| count_sealed(client, &keys))
+    count_sealed(db, &keys, MAX_READ_TIME)
 }

@@ -10,15 +10,12 @@ use crate::request::endpoint::{Endpoint, at};
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
-    match (method, path) {
-        ("POST", ["uploads", "restore"]) => {
-            Some(at("/uploads/restore", SignedIn(handlers::restore_since)))
-        }
-        // The word is no id.
-        (_, ["uploads", "restore", ..]) => None,
-        ("POST", ["uploads", _, "restore"]) => {
-            Some(at("/uploads/{file_id}/restore", SignedIn(handlers::restore)))
-        }
-        _ => None,
-    }
+    #[rustfmt::skip] // One endpoint a line, as in a table.
+    let endpoint = match (method, path) {
+        ("POST", ["uploads", "restore"]) => at("/uploads/restore", SignedIn(handlers::restore_since)),
+        (_, ["uploads", "restore", ..]) => return None, // The word is no id.
+        ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", SignedIn(handlers::restore)),
+        _ => return None,
+    };
+    Some(endpoint)
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -26,10 +27,10 @@ fn the_command_prints_what_the_service_serves() {
     assert_eq!(answer.json()["openapi"], "3.1.0");
 }
 
-/// The methods and paths of one function of the router, as its source has them: each endpoint is a pattern with a
+/// The methods and paths of one table of endpoints, as its source has them: each endpoint is a pattern with a
 /// method, `=>`, and a call of `at` with the path.
 fn routes_of(source: &str, function: &str, prefix: &str) -> BTreeSet<(String, String)> {
-    let (_, rest) = source.split_once(&format!("\nfn {function}(")).expect("the function");
+    let (_, rest) = source.split_once(&format!("fn {function}(")).expect("the function");
     let (body, _) = rest.split_once("\n}\n").expect("its end");
     let parts: Vec<&str> = body.split("=>").collect();
     let route = |pair: &[&str]| {
@@ -42,10 +43,18 @@ fn routes_of(source: &str, function: &str, prefix: &str) -> BTreeSet<(String, St
 
 #[test]
 fn the_document_the_router_and_the_table_of_access_have_the_same_endpoints() {
-    let source = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/router.rs"));
-    let source = source.expect("the router");
-    let mut in_router = routes_of(&source, "root", "");
-    in_router.extend(routes_of(&source, "api_v1", "/api/v1"));
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let read = |path: &str| fs::read_to_string(source.join(path)).unwrap_or_default();
+    let mut in_router = routes_of(&read("service/router.rs"), "root", "");
+    for folder in source.read_dir().expect("a folder") {
+        let name = folder.expect("an entry").file_name();
+        for file in ["mod.rs", "extras.rs"] {
+            let text = read(&format!("{}/{file}", name.to_string_lossy()));
+            if text.contains("\npub fn route(") {
+                in_router.extend(routes_of(&text, "route", "/api/v1"));
+            }
+        }
+    }
     let document = everything();
     let endpoint = |operation: Operation| (operation.method, operation.path.to_owned());
     let documented: BTreeSet<_> = Operation::all(&document).into_iter().map(endpoint).collect();
