@@ -1,5 +1,5 @@
 //! Black-box tests of the service: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`. A
-//! folder has the tests of the module of that name in `src/`, or of the endpoints that are about one thing.
+//! folder has the tests of the module of that name in `src/`; `extras` those of several of which a build may leave out some.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../harness/mod.rs"]
@@ -8,23 +8,18 @@ mod harness;
 mod pages;
 mod structure;
 
-mod api {
-    pub mod access;
-    mod address_limits;
-    mod api_keys;
-    mod bad_input;
-    mod earlier_clients;
-    mod encodings;
-    mod ended_exports;
-    mod exports;
-    mod features;
-    mod metrics;
-    mod pages;
-    mod protocol;
-    mod rate_limits;
+mod accounts {
+    mod current_password;
+    mod deleted_users;
+    mod invitations;
+    mod large_lists;
+    mod last_admin;
+    mod own_account;
+    mod own_quotas;
     mod test_only;
-    mod trusted_pages;
-    mod turns;
+    pub mod totals;
+    mod user_lists;
+    mod user_management;
 }
 
 mod audit {
@@ -36,37 +31,19 @@ mod audit {
     mod tour;
 }
 
-mod auth {
-    mod accounts;
-    mod confirmation;
-    mod confirmation_limits;
-    mod confirmation_tokens;
-    mod current_password;
-    mod email_changes;
-    mod ends;
-    mod failed_sign_ins;
-    mod held_requests;
-    mod key_rotation;
-    mod overtaken;
-    mod password_forms;
-    mod personal_tokens;
-    mod races;
-    mod refused_passwords;
-    mod resets;
-    mod revocations;
-    mod second_factor;
-    mod second_factor_secrets;
-    mod second_factor_sign_in;
-    mod session_limit;
-    mod session_lookups;
-    mod session_management;
-    mod sessions;
-    mod tokens;
-}
-
 mod background {
     mod batches;
-    mod outbox;
+}
+
+mod changes {
+    mod feed;
+}
+
+mod confirmation {
+    mod email_changes;
+    mod limits;
+    mod registrations;
+    mod tokens;
 }
 
 mod db {
@@ -80,45 +57,76 @@ mod db {
     mod user_permits;
 }
 
+mod exports {
+    mod ended_exports;
+    mod users;
+}
+
+mod extras {
+    pub mod access;
+    mod daily_statistics;
+    mod ends;
+    mod held_requests;
+    mod overtaken;
+    pub mod pages;
+    mod races;
+    mod refused_passwords;
+}
+
 mod files {
-    mod changes;
     mod conditional_requests;
     mod declared_types;
-    mod deleted_files;
     pub mod disk_usage;
     mod downloads;
     mod file_faults;
     mod file_management;
     mod filenames;
     mod hostile_uploads;
-    mod links;
     mod many_files;
     mod overtaken_changes;
     mod parallel_uploads;
-    mod repeated_uploads;
     mod service_quota;
-    mod shown_text;
     #[cfg(feature = "s3")]
-    mod store;
+    pub mod store;
     #[cfg(feature = "s3")]
     mod store_faults;
     mod uploads;
     mod young_accounts;
 }
 
+mod http {
+    mod bad_input;
+    mod encodings;
+}
+
+mod links {
+    mod access;
+    mod shown_text;
+}
+
 mod mail {
     mod mail_limits;
     mod notices;
+    mod outbox;
 }
 
 mod openapi {
     mod code_samples;
-    mod document;
+    pub mod document;
     mod examples;
     mod inputs;
     mod reasons;
     mod refusals;
     pub mod scene;
+}
+
+mod personal_tokens {
+    mod admin_credentials;
+    mod tokens;
+}
+
+mod repeats {
+    mod repeated_uploads;
 }
 
 mod scripts {
@@ -127,6 +135,12 @@ mod scripts {
     mod nginx_logs;
     mod package;
     mod run;
+}
+
+mod second_factor {
+    mod secrets;
+    mod setup;
+    mod sign_in;
 }
 
 mod server {
@@ -144,6 +158,34 @@ mod server {
     mod stop;
 }
 
+mod service {
+    mod address_limits;
+    mod api_keys;
+    mod features;
+    mod metrics;
+    mod protocol;
+    mod rate_limits;
+    mod trusted_pages;
+    mod turns;
+}
+
+mod sessions {
+    mod lists;
+}
+
+mod sign_in {
+    mod earlier_clients;
+    mod failed_sign_ins;
+    mod key_rotation;
+    mod password_forms;
+    mod resets;
+    mod revocations;
+    mod session_limit;
+    mod session_lookups;
+    mod sessions;
+    mod tokens;
+}
+
 mod start {
     mod full_disk;
     mod installation;
@@ -152,15 +194,6 @@ mod start {
     mod supervisor;
 }
 
-mod users {
-    mod admin_credentials;
-    mod daily_statistics;
-    mod deleted_users;
-    mod invitations;
-    mod large_lists;
-    mod last_admin;
-    mod own_quotas;
-    pub mod totals;
-    mod user_lists;
-    mod user_management;
+mod undo {
+    mod deleted_files;
 }

@@ -4,8 +4,8 @@ use std::net::TcpStream;
 
 use serde_json::json;
 
+use crate::accounts::totals::differences;
 use crate::harness::*;
-use crate::users::totals::differences;
 
 /// Keeps contents from being removed, as a backup does.
 pub const AS_OF_A_BACKUP: &str =

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::disk_usage::AS_OF_A_BACKUP;
 use super::hostile_uploads::answer_to;
+use crate::accounts::totals::differences;
 use crate::harness::*;
-use crate::users::totals::differences;
 
 /// Registrations are limited, which the tests on this host are not.
 const LIMITED: (&str, &str) = ("CLOAKROOM_REGISTRATIONS_PER_DAY", "50");

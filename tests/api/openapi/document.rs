@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::api::access;
+use crate::extras::access;
 use crate::harness::*;
 
 /// All that the document can describe.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::confirmation::*;
+use super::registrations::*;
 use crate::harness::*;
 
 /// The settings of a service that believes a proxy on this host.

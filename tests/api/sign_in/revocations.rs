@@ -1,4 +1,4 @@
-//! Ending all sessions of a user takes the same time however many there are. `ends.rs` has what ends, `overtaken.rs`
+//! Ending all sessions of a user takes the same time however many there are. `extras/ends.rs` has what ends, `overtaken.rs`
 //! what waits for the user's row meanwhile.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::confirmation::*;
+use super::registrations::*;
 use crate::harness::*;
 
 const REQUESTED: &str = "Your Cloakroom account is about to change its e-mail address";

@@ -1,5 +1,5 @@
 //! What administrators cannot do with a personal access token: whoever steals one must not be able to keep the power of
-//! an administrator. `auth/current_password.rs` has what they confirm with their password.
+//! an administrator. `accounts/current_password.rs` has what they confirm with their password.
 
 use serde_json::{Value, json};
 

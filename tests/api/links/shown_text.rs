@@ -79,7 +79,7 @@ fn a_text_that_is_utf_8_as_a_whole_says_so_where_a_link_shows_it() {
 #[cfg(feature = "s3")]
 #[test]
 fn a_text_in_a_store_says_so_as_well() {
-    let (_store, api) = super::store::start();
+    let (_store, api) = crate::files::store::start();
     assert_shown(&api);
 }
 

@@ -54,7 +54,7 @@ pub const TABLE: &[(&str, &str, [u16; 6])] = &[
     ("GET",    "/api/v1/admin/stats/daily",                [401, 403, 403, 200, 200, 200]),
     ("GET",    "/api/v1/admin/audit",                      [401, 403, 403, 200, 200, 200]),
     ("GET",    "/api/v1/admin/audit/export",               [401, 403, 403, 200, 200, 200]),
-    // In development a client on the same host needs no token; `exports.rs` has the other cases.
+    // In development a client on the same host needs no token; `exports/users.rs` has the other cases.
     ("GET",    "/api/v1/users/export",                     [200, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/users/exports/csv",                [200, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/users/export-full",                [200, 200, 200, 200, 200, 200]),

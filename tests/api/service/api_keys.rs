@@ -1,4 +1,4 @@
-//! API keys: for exports, or for every endpoint. `exports.rs` has all combinations for exports.
+//! API keys: for exports, or for every endpoint. `exports/users.rs` has all combinations for exports.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The endpoints that list and end sessions, and the maximum age of a session. `sessions.rs` has sign-in, refresh and
+//! The endpoints that list and end sessions, and the maximum age of a session. `sign_in/sessions.rs` has sign-in, refresh and
 //! logout.
 
 use serde_json::{Value, json};

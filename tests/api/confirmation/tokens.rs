@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::confirmation::*;
+use super::registrations::*;
 use crate::harness::*;
 
 const A: &str = "a-key-for-confirmations-0123456789abcdef";

@@ -56,7 +56,7 @@ fn a_feature_that_is_switched_off_is_404_for_every_method() {
         "/console/users/7",
         "/",
     ];
-    for path in super::pages::FILES.map(|(path, _)| path).into_iter().chain(others) {
+    for path in crate::extras::pages::FILES.map(|(path, _)| path).into_iter().chain(others) {
         expect_missing(&api, path, "This feature is not available", &root, false);
     }
     for path in ["/metrics", "/api/v1/users/test-only/other"] {

@@ -1,4 +1,4 @@
-//! Links to files: what they show, whom they serve, and how many a user may have. `auth/ends.rs` has what ends them.
+//! Links to files: what they show, whom they serve, and how many a user may have. `extras/ends.rs` has what ends them.
 
 use serde_json::{Value, json};
 

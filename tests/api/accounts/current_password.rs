@@ -1,5 +1,5 @@
 //! What signed-in users must confirm with their current password: the deletion of their own account, an administrator's
-//! own password and address by id, and, if the settings say so, another e-mail address of anybody. `accounts.rs` has
+//! own password and address by id, and, if the settings say so, another e-mail address of anybody. `own_account.rs` has
 //! changes of the password.
 
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! What clients of version 1 of the API need: claims that they show, another path and name of a refresh, the body of a
-//! sign-out. `exports.rs` has the columns that they read, and `protocol.rs` the credentials that they send.
+//! sign-out. `exports/users.rs` has the columns that they read, and `protocol.rs` the credentials that they send.
 
 use serde_json::{Value, json};
 

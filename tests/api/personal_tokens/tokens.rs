@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::api::access;
+use crate::extras::access;
 use crate::harness::*;
 
 const REFUSED: &str = "Not enough permissions";

@@ -238,8 +238,8 @@ fn only_probes_and_pages_have_no_limit_and_only_they_and_links_need_no_key() {
         ON,
     ];
     let api = Server::start(&[&keys[..], &others[..]].concat());
-    let endpoints = super::access::TABLE.iter().map(|(method, path, _)| (*method, *path));
-    let files = super::pages::FILES.map(|(path, _)| ("GET", path));
+    let endpoints = crate::extras::access::TABLE.iter().map(|(method, path, _)| (*method, *path));
+    let files = crate::extras::pages::FILES.map(|(path, _)| ("GET", path));
     let others = ["/", "/console/users/7", "/nope"].map(|path| ("GET", path));
     for (method, path) in endpoints.chain(files).chain(others) {
         let request = api.request_at_root(method, &path.replace(['{', '}'], ""));
