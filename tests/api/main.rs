@@ -130,9 +130,6 @@ mod repeats {
 }
 
 mod scripts {
-    mod nginx;
-    mod nginx_limits;
-    mod nginx_logs;
     mod package;
     mod run;
 }

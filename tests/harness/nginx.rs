@@ -22,14 +22,6 @@ fn nginx() -> Command {
 }
 
 impl NginxProcess {
-    /// The version, as in `nginx version: nginx/1.22.1`.
-    pub fn version() -> [u32; 3] {
-        let text = nginx().arg("-v").output().expect("nginx, which scripts/test installs").err();
-        let version = text.split("nginx/").nth(1).and_then(|rest| rest.split_whitespace().next());
-        let mut numbers = version.expect("a version").split('.').map(|part| part.parse());
-        [0; 3].map(|_| numbers.next().expect("three parts").expect("a number"))
-    }
-
     /// Starts one with these directives in its `http` block and waits until `is_ready`.
     pub fn start(directory: Directory, http: &str, is_ready: impl Fn() -> bool) -> NginxProcess {
         let path = directory.path().display();
