@@ -1,5 +1,6 @@
 //! Black-box tests of the service: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`. A
-//! folder has the tests of the module of that name in `src/`; `extras` those of several of which a build may leave out some.
+//! folder has the tests of the module of that name in `src/`. Those in `extras` are of several modules, of which the core
+//! build lacks some; `scripts/test --core` has the list of the folders that test what it has.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../harness/mod.rs"]
@@ -135,9 +136,9 @@ mod scripts {
 }
 
 mod second_factor {
+    mod codes;
     mod secrets;
     mod setup;
-    mod sign_in;
 }
 
 mod server {
@@ -192,5 +193,5 @@ mod start {
 }
 
 mod undo {
-    mod deleted_files;
+    mod restoring;
 }

@@ -28,6 +28,53 @@ impl Server {
     }
 }
 
+/// Defines a method for each endpoint: its name, the method of HTTP and the path below `/api/v1`, whose variables are
+/// the arguments after the sender. `post` and `put` take a body of JSON as well.
+macro_rules! verbs {
+    ($($name:ident($($variable:ident),*): $verb:ident $path:literal $($body:ident)?;)*) => {
+        impl Server {$(
+            pub fn $name(&self, sender: impl Credentials, $($variable: &str,)* $($body: Value)?) -> Answer {
+                self.$verb(&format!($path), sender, $($body)?)
+            }
+        )*}
+    };
+}
+
+verbs! {
+    list_sessions(): get "/auth/sessions";
+    end_session(id): delete "/auth/sessions/{id}";
+    create_token(): post "/auth/tokens" body;
+    list_tokens(): get "/auth/tokens";
+    delete_token(id): delete "/auth/tokens/{id}";
+    me(): get "/auth/me";
+    profile(): get "/users/me";
+    update_me(): put "/users/me" body;
+    create_user(): post "/users" body;
+    list_users(query): get "/users?{query}";
+    show_user(id): get "/users/{id}";
+    update_user(id): put "/users/{id}" body;
+    delete_user(id): delete "/users/{id}";
+    user_sessions(id): get "/users/{id}/sessions";
+    end_user_sessions(id): delete "/users/{id}/sessions";
+    user_tokens(id): get "/users/{id}/tokens";
+    delete_user_tokens(id): delete "/users/{id}/tokens";
+    page_users(query): get "/admin/users?{query}";
+    admin_stats(): get "/admin/stats";
+    audit(query): get "/admin/audit?{query}";
+    export_audit(query): get "/admin/audit/export?{query}";
+    export(query): get "/users/export?{query}";
+    export_full(): get "/users/export-full";
+    list_files(query): get "/uploads?{query}";
+    show_file(id): get "/uploads/{id}";
+    update_file(id): put "/uploads/{id}" body;
+    delete_file(id): delete "/uploads/{id}";
+    delete_for_good(id): delete "/uploads/{id}?permanently=true";
+    create_link(file): post "/uploads/{file}/links" body;
+    list_links(file): get "/uploads/{file}/links";
+    delete_link(file, link): delete "/uploads/{file}/links/{link}";
+    download(id): get "/uploads/{id}/download";
+}
+
 /// Outside `/api/v1`.
 impl Server {
     pub fn healthz(&self) -> Answer {
@@ -126,37 +173,12 @@ impl Server {
         token
     }
 
-    pub fn list_sessions(&self, sender: impl Credentials) -> Answer {
-        self.get("/auth/sessions", sender)
-    }
-
-    pub fn end_session(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/auth/sessions/{id}"), sender)
-    }
-
-    pub fn create_token(&self, sender: impl Credentials, body: Value) -> Answer {
-        self.post("/auth/tokens", sender, body)
-    }
-
     /// Makes a personal access token and returns it.
     #[track_caller]
     pub fn new_token(&self, sender: impl Credentials, read_only: bool) -> String {
         let body = json!({"name": "a script", "read_only": read_only});
         let answer = self.create_token(sender, body).expect(201);
         answer.json()["token"].as_str().expect("a token").to_owned()
-    }
-
-    pub fn list_tokens(&self, sender: impl Credentials) -> Answer {
-        self.get("/auth/tokens", sender)
-    }
-
-    pub fn delete_token(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/auth/tokens/{id}"), sender)
-    }
-
-    /// The current user by `GET /auth/me`.
-    pub fn me(&self, sender: impl Credentials) -> Answer {
-        self.get("/auth/me", sender)
     }
 }
 
@@ -201,20 +223,11 @@ impl Server {
 
 /// `/users` and `/admin`.
 impl Server {
-    /// The current user by `GET /users/me`.
-    pub fn profile(&self, sender: impl Credentials) -> Answer {
-        self.get("/users/me", sender)
-    }
-
     /// The `stats` of the current user: the number of files, and their size in bytes.
     pub fn file_stats(&self, sender: impl Credentials) -> (i64, i64) {
         let stats = self.profile(sender).expect(200).json()["stats"].clone();
         let number = |name: &str| stats[name].as_i64().expect("a number");
         (number("total_uploads"), number("total_storage_used"))
-    }
-
-    pub fn update_me(&self, sender: impl Credentials, body: Value) -> Answer {
-        self.put("/users/me", sender, body)
     }
 
     pub fn change_password(&self, sender: impl Credentials, current: &str, new: &str) -> Answer {
@@ -224,56 +237,6 @@ impl Server {
 
     pub fn delete_me(&self, sender: impl Credentials, password: &str) -> Answer {
         self.post("/users/me/delete", sender, json!({"current_password": password}))
-    }
-
-    pub fn create_user(&self, sender: impl Credentials, body: Value) -> Answer {
-        self.post("/users", sender, body)
-    }
-
-    pub fn list_users(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/users?{query}"), sender)
-    }
-
-    pub fn show_user(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.get(&format!("/users/{id}"), sender)
-    }
-
-    pub fn update_user(&self, sender: impl Credentials, id: &str, body: Value) -> Answer {
-        self.put(&format!("/users/{id}"), sender, body)
-    }
-
-    pub fn delete_user(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/users/{id}"), sender)
-    }
-
-    pub fn user_sessions(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.get(&format!("/users/{id}/sessions"), sender)
-    }
-
-    pub fn end_user_sessions(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/users/{id}/sessions"), sender)
-    }
-
-    pub fn user_tokens(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.get(&format!("/users/{id}/tokens"), sender)
-    }
-
-    pub fn delete_user_tokens(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/users/{id}/tokens"), sender)
-    }
-
-    /// `GET /admin/users`, the list in pages.
-    pub fn page_users(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/admin/users?{query}"), sender)
-    }
-
-    pub fn admin_stats(&self, sender: impl Credentials) -> Answer {
-        self.get("/admin/stats", sender)
-    }
-
-    /// `GET /admin/audit`, a page of the audit log.
-    pub fn audit(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/admin/audit?{query}"), sender)
     }
 
     /// All events of the audit log that match, the newest first, page by page.
@@ -288,26 +251,10 @@ impl Server {
             }
         }
     }
-
-    pub fn export_audit(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/admin/audit/export?{query}"), sender)
-    }
-
-    pub fn export(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/users/export?{query}"), sender)
-    }
-
-    pub fn export_full(&self, sender: impl Credentials) -> Answer {
-        self.get("/users/export-full", sender)
-    }
 }
 
 /// `/uploads`; `form.rs` has the verbs that send files.
 impl Server {
-    pub fn list_files(&self, sender: impl Credentials, query: &str) -> Answer {
-        self.get(&format!("/uploads?{query}"), sender)
-    }
-
     /// All files of a user, page by page.
     pub fn all_files(&self, sender: impl Credentials) -> Vec<Value> {
         let mut found = Vec::new();
@@ -324,26 +271,6 @@ impl Server {
         found
     }
 
-    pub fn show_file(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.get(&format!("/uploads/{id}"), sender)
-    }
-
-    pub fn update_file(&self, sender: impl Credentials, id: &str, body: Value) -> Answer {
-        self.put(&format!("/uploads/{id}"), sender, body)
-    }
-
-    pub fn delete_file(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/uploads/{id}"), sender)
-    }
-
-    pub fn delete_for_good(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.delete(&format!("/uploads/{id}?permanently=true"), sender)
-    }
-
-    pub fn create_link(&self, sender: impl Credentials, file: &str, body: Value) -> Answer {
-        self.post(&format!("/uploads/{file}/links"), sender, body)
-    }
-
     /// Makes a link to a file and returns its path.
     #[track_caller]
     pub fn new_link(&self, sender: impl Credentials, file: &str) -> String {
@@ -351,21 +278,9 @@ impl Server {
         answer.json()["url"].as_str().expect("a path").to_owned()
     }
 
-    pub fn list_links(&self, sender: impl Credentials, file: &str) -> Answer {
-        self.get(&format!("/uploads/{file}/links"), sender)
-    }
-
-    pub fn delete_link(&self, sender: impl Credentials, file: &str, link: &str) -> Answer {
-        self.delete(&format!("/uploads/{file}/links/{link}"), sender)
-    }
-
     /// Downloads by a link, given by its path.
     pub fn open_link(&self, path: &str) -> Answer {
         self.request_at_root("GET", path).send()
-    }
-
-    pub fn download(&self, sender: impl Credentials, id: &str) -> Answer {
-        self.download_request("GET", sender, id).send()
     }
 
     /// A download to which headers can be added, such as `Range`.
