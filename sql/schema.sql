@@ -113,6 +113,19 @@ CREATE INDEX users_self_registered ON users (created_at) WHERE is_self_registere
 -- Those who have the most deleted bytes.
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
+-- What is shown of an account. Queries that return accounts join it, for instance by `FROM users u, account(u) a`. It is
+-- inlined, so it costs nothing, and only the columns that it names are read.
+CREATE FUNCTION account(u users) RETURNS TABLE (
+    id uuid, username text, email text, name text, role text, permissions text[], is_active boolean,
+    created_at timestamptz, updated_at timestamptz, last_login timestamptz, total_uploads bigint,
+    total_storage_used bigint, storage_quota bigint, file_quota bigint, second_factor boolean,
+    credentials_version integer
+) LANGUAGE sql STABLE AS $$
+    SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
+           u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
+           u.second_factor_at IS NOT NULL, u.credentials_version
+$$;
+
 -- The key of an address in ASCII is the address in lower case. The program computes it as well; this keeps those rows
 -- right that something else inserts or copies.
 CREATE FUNCTION set_email_key() RETURNS trigger LANGUAGE plpgsql AS $$

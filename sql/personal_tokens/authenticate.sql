@@ -7,11 +7,7 @@ WITH used AS (
     WHERE token_hash = $1 AND expires_at > now()
       AND (last_used_at IS NULL OR last_used_at < date_trunc('hour', now(), 'UTC'))
 )
-SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
-       u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-       u.second_factor_at IS NOT NULL AS second_factor,
-       t.scope,
-       u.credentials_version
-FROM personal_tokens t JOIN users u ON u.id = t.user_id
+SELECT a.*, t.scope
+FROM personal_tokens t JOIN users u ON u.id = t.user_id CROSS JOIN account(u) a
 WHERE t.token_hash = $1 AND t.expires_at + make_interval(secs => $2) > now()
   AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

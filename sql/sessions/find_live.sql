@@ -3,11 +3,10 @@
 -- whose account cannot be used, has no row.
 -- The array is hidden from the planner in a subquery: if it saw the length, plans for short ones would look cheaper
 -- than the generic plan, and it would plan anew for each request.
-SELECT s.id AS session_id, u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at,
-       u.updated_at, u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-       u.second_factor_at IS NOT NULL AS second_factor, u.credentials_version
+SELECT s.id AS session_id, a.*
 FROM sessions s
 JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
+CROSS JOIN account(u) a
 WHERE s.id = ANY ((SELECT $1::uuid[])::uuid[]) AND s.ended_at IS NULL
   AND s.expires_at + make_interval(secs => $3) > now() AND s.created_at + make_interval(secs => $2) > now()
   AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

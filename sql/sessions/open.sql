@@ -42,7 +42,4 @@ WITH signed_in AS (
     FROM signed_in
     WHERE (SELECT $13::bytea) IS NOT NULL AND second_factor_at IS NOT NULL
 )
-SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota,
-       second_factor_at IS NOT NULL AS second_factor
-FROM signed_in
+SELECT a.* FROM signed_in, account(signed_in) a

@@ -1,6 +1,3 @@
 -- The account with id $1, active or not.
-SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota,
-       second_factor_at IS NOT NULL AS second_factor
-FROM users
-WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
+SELECT a.* FROM users u, account(u) a
+WHERE u.id = $1 AND NOT is_deleted AND NOT is_development_admin

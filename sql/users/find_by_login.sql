@@ -4,14 +4,11 @@
 -- the address counts. If none matches, the one row has no id: the work is the same for every name. is_refused: no code
 -- is taken until the password is another one; wait_seconds: for how long none is taken from the client's network, or
 -- null.
-SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota,
-       second_factor_at IS NOT NULL AS second_factor, password_hash, credentials_version, second_factor_at,
-       second_factor_sealed, recovery_codes, wrong_codes >= 100 AS is_refused,
+SELECT a.*, password_hash, second_factor_at, second_factor_sealed, recovery_codes, wrong_codes >= 100 AS is_refused,
        extract(epoch FROM wrong_code_wait(wrong_code_times, wrong_code_networks, $2))::double precision AS wait_seconds,
        (
            SELECT network::text FROM sign_in_networks
-           WHERE user_id = coalesce(found.id, '00000000-0000-0000-0000-000000000000')
+           WHERE user_id = coalesce(a.id, '00000000-0000-0000-0000-000000000000')
              AND network = sign_in_network($2) AND last_sign_in_at > now() - interval '30 days'
        ) AS known_network
 FROM (SELECT) AS always LEFT JOIN LATERAL (
@@ -23,3 +20,4 @@ FROM (SELECT) AS always LEFT JOIN LATERAL (
     ) named JOIN users USING (id)
     ORDER BY rank LIMIT 1
 ) AS found ON true
+LEFT JOIN LATERAL account(found) a ON true

@@ -28,7 +28,4 @@ WITH created AS (
            coalesce($11, id), 'user', id, $12, $13
     FROM created
 )
-SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota,
-       second_factor_at IS NOT NULL AS second_factor
-FROM created
+SELECT a.* FROM created, account(created) a

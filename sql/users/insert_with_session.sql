@@ -15,7 +15,4 @@ WITH registered AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'auth.register', id, 'user', id, $8, $10, jsonb_build_object('session_id', $5::uuid) FROM registered
 )
-SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota,
-       second_factor_at IS NOT NULL AS second_factor
-FROM registered
+SELECT a.* FROM registered, account(registered) a

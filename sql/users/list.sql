@@ -66,9 +66,7 @@ WITH matching AS NOT MATERIALIZED (
                  LIMIT CASE WHEN $10 ~ '^(last_login|total_storage_used) ' THEN $11 ELSE 0 END)
     ) WITH ORDINALITY AS page (user_id, place)
 )
-SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at, u.last_login,
-       u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-       u.second_factor_at IS NOT NULL AS second_factor, counted.total
+SELECT a.*, counted.total
 FROM counted
-LEFT JOIN (page JOIN users u ON u.id = page.user_id) ON true
+LEFT JOIN (page JOIN users u ON u.id = page.user_id CROSS JOIN account(u) a) ON true
 ORDER BY page.place

@@ -67,7 +67,5 @@ WITH locked AS (
     ) change (action, has_happened, details)
     WHERE change.has_happened
 )
-SELECT id, username, email, name, role, permissions, is_active, created_at, updated_at, last_login,
-       total_uploads, total_storage_used, storage_quota, file_quota, second_factor_at IS NOT NULL AS second_factor,
-       CASE WHEN sessions_ended_at = now() THEN end_sessions(id) END
-FROM changed
+SELECT a.*, CASE WHEN sessions_ended_at = now() THEN end_sessions(a.id) END
+FROM changed, account(changed) a

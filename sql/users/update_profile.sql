@@ -59,8 +59,5 @@ WITH locked AS (
     ) change (action, has_happened, details)
     WHERE change.has_happened
 )
-SELECT c.id, c.username, c.email, c.name, c.role, c.permissions, c.is_active, c.created_at, c.updated_at, c.last_login,
-       c.total_uploads, c.total_storage_used, c.storage_quota, c.file_quota,
-       c.second_factor_at IS NOT NULL AS second_factor,
-       waits, ceil(extract(epoch FROM wait))::bigint AS wait_seconds
-FROM before LEFT JOIN changed c ON c.id = before.id
+SELECT a.*, waits, ceil(extract(epoch FROM wait))::bigint AS wait_seconds
+FROM before LEFT JOIN (changed CROSS JOIN account(changed) a) ON a.id = before.id
