@@ -113,6 +113,6 @@ pub fn check_password_in_body(
     limit: Limit,
     password: Option<&str>,
 ) -> Result<i32, Error> {
-    rate_limit::enforce(context, limit, Caller::User(user))?;
+    rate_limit::take(context, limit, Caller::User(user))?;
     check_password(context, user, password.ok_or(Error::WrongCurrentPassword)?)
 }

@@ -133,8 +133,8 @@ impl TokenBuckets {
         limit: u32,
         now: Duration,
     ) -> BucketDecision {
-        let (hash, shard) = self.shard(key);
-        let mut shard = lock(shard);
+        let hash = self.hasher.hash_one(key);
+        let mut shard = lock(self.shard(hash));
         if now.saturating_sub(shard.swept_at) >= self.period {
             shard.sweep(now);
         }
@@ -148,11 +148,10 @@ impl TokenBuckets {
         decision
     }
 
-    /// Puts a token back that was taken from the bucket of `key` and was not used after all.
-    pub fn give_back(&self, key: &impl Hash, limit: u32) {
-        let (hash, shard) = self.shard(key);
+    /// Puts a token back into the bucket of the key with this hash.
+    fn give_back(&self, hash: u64, limit: u32) {
         // A bucket that is not stored is full.
-        if let Some(full_at) = lock(shard).full_at.get_mut(&hash) {
+        if let Some(full_at) = lock(self.shard(hash)).full_at.get_mut(&hash) {
             *full_at = full_at.saturating_sub(self.interval(limit));
         }
     }
@@ -162,10 +161,62 @@ impl TokenBuckets {
         self.period / limit
     }
 
-    /// The hash of a key, and the part that holds its bucket.
-    fn shard(&self, key: &impl Hash) -> (u64, &Mutex<Shard>) {
-        let hash = self.hasher.hash_one(key);
-        (hash, &self.shards[hash as usize % SHARDS])
+    /// The part that holds the bucket of the key with this hash.
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[hash as usize % SHARDS]
+    }
+}
+
+/// All buckets of the process, by the time in which an empty one becomes full. Each kind has memory of its own, so that
+/// a flood of one of them forgets nothing of the others.
+pub struct Buckets {
+    pub minute: TokenBuckets,
+    pub hour: TokenBuckets,
+    pub day: TokenBuckets,
+}
+
+impl Buckets {
+    /// No bucket is stored yet.
+    pub fn new() -> Buckets {
+        let buckets = |seconds| TokenBuckets::new(Duration::from_secs(seconds));
+        Buckets { minute: buckets(60), hour: buckets(3600), day: buckets(86_400) }
+    }
+}
+
+/// Tokens that were taken for one request. They are given back when this is dropped, unless they count.
+pub struct Taken<'a> {
+    /// The buckets, the hash of a key, and the number of tokens in its bucket when it is full.
+    tokens: Vec<(&'a TokenBuckets, u64, u32)>,
+    counts: bool,
+}
+
+impl<'a> Taken<'a> {
+    /// No token yet. `counts` says whether the tokens count unless [`Taken::give_back`] is called.
+    pub fn new(counts: bool) -> Taken<'a> {
+        Taken { tokens: Vec::new(), counts }
+    }
+
+    /// Adds a token that was taken from the bucket of `key`.
+    pub fn add(&mut self, buckets: &'a TokenBuckets, key: &impl Hash, limit: u32) {
+        self.tokens.push((buckets, buckets.hasher.hash_one(key), limit));
+    }
+
+    /// Lets the tokens count: they stay taken.
+    pub fn count(mut self) {
+        self.counts = true;
+    }
+
+    /// Gives the tokens back.
+    pub fn give_back(mut self) {
+        self.counts = false;
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.counts {
+            self.tokens.drain(..).for_each(|(buckets, hash, limit)| buckets.give_back(hash, limit));
+        }
     }
 }
 
@@ -220,18 +271,22 @@ mod tests {
     #[test]
     fn a_token_that_is_given_back_can_be_taken_again_and_no_bucket_holds_more_than_its_limit() {
         let buckets = TokenBuckets::new(MINUTE);
+        let give_back = |key| {
+            let mut taken = Taken::new(false);
+            taken.add(&buckets, &key, 5);
+        };
         for _ in 0..5 {
             assert!(buckets.take(&"a", HERE, 5, at(0)).allowed);
         }
-        buckets.give_back(&"a", 5);
+        give_back("a");
         assert!(buckets.take(&"a", HERE, 5, at(0)).allowed);
         assert!(!buckets.take(&"a", HERE, 5, at(0)).allowed);
         // The bucket has become full meanwhile.
-        buckets.give_back(&"a", 5);
-        buckets.give_back(&"a", 5);
+        give_back("a");
+        give_back("a");
         let allowed = (0..10).filter(|_| buckets.take(&"a", HERE, 5, at(61)).allowed).count();
         assert_eq!(allowed, 5);
-        buckets.give_back(&"unknown", 5);
+        give_back("unknown");
     }
 
     #[test]

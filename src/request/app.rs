@@ -1,12 +1,9 @@
 //! The application: all that lives longer than a request.
 
-use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-use uuid::Uuid;
 
 use super::sessions::SessionLookups;
 use super::turns::Turns;
@@ -16,7 +13,7 @@ use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::auth::sealing::SealingKeys;
-use crate::auth::token_bucket::TokenBuckets;
+use crate::auth::token_bucket::Buckets;
 use crate::config::Config;
 use crate::db::Database;
 use crate::db::health::{self, DatabaseState};
@@ -26,7 +23,6 @@ use crate::error::Error;
 use crate::files::record::Uploads;
 use crate::model::file::FileQuotas;
 use crate::model::timestamp::unix_time;
-use crate::model::user::LoginName;
 use crate::probe::Probe;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
@@ -48,14 +44,8 @@ pub struct App {
     pub hasher: PasswordHasher,
     pub turns: Turns,
     pub waiters: Arc<Waiters>,
-    /// By [`BucketKey`].
-    pub buckets: TokenBuckets,
-    /// Accounts that were registered lately, by [`BucketOwner`]. These buckets fill in a day.
-    pub registrations: TokenBuckets,
-    /// Failed sign-ins, by [`LoginBucketKey`].
-    pub failed_logins: TokenBuckets,
-    /// Sign-ins of accounts with a second factor whose password was right and whose code was missing, by account.
-    pub missing_codes: TokenBuckets,
+    /// The token buckets of all rate limits.
+    pub buckets: Buckets,
     pub metrics: Metrics,
     /// Refused actions on their way into the audit log.
     pub failures: Arc<FailureChannel>,
@@ -69,29 +59,6 @@ pub struct App {
     pub warned_of_forwarding: AtomicBool,
     /// They are made when one is first asked for, because most processes are never asked.
     pub pages: OnceLock<Pages>,
-}
-
-/// The key of a token bucket: the name of a rate limit, and whose requests count against it.
-pub type BucketKey = (&'static str, BucketOwner);
-
-/// The key of a token bucket for failed sign-ins: to an account, or with a name that no account has; and the network,
-/// if it is one that the account knows. All others count together.
-pub type LoginBucketKey = (LoginName, Option<String>);
-
-/// The client or user whose requests count against a rate limit.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum BucketOwner {
-    /// A network, see `client_address::network`.
-    Network(IpAddr),
-    /// An IPv6 /48, see `client_address::site`.
-    Site(IpAddr),
-    /// The sessions of a user.
-    User(Uuid),
-    /// All personal access tokens of a user.
-    PersonalTokens(Uuid),
-    Session(Uuid),
-    /// The sessions of a user in a network.
-    SessionsIn(IpAddr, Uuid),
 }
 
 impl App {
@@ -111,10 +78,7 @@ impl App {
             // One connection is left for everything else, if there are more.
             turns: Turns::new(cores.min(db.max_open() - 1).max(1)),
             waiters: Arc::new(Waiters::new()),
-            buckets: TokenBuckets::new(Duration::from_secs(60)),
-            registrations: TokenBuckets::new(Duration::from_secs(86_400)),
-            failed_logins: TokenBuckets::new(Duration::from_secs(3600)),
-            missing_codes: TokenBuckets::new(Duration::from_secs(3600)),
+            buckets: Buckets::new(),
             metrics,
             // The service has written to the database before it listens. The database's own timeout ends each attempt.
             readiness: Probe::new(

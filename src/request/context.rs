@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::app::App;
 use super::turns::ExportTurn;
 use crate::auth::hash_queue::HashRequest;
-use crate::auth::token_bucket::BucketDecision;
+use crate::auth::token_bucket::{BucketDecision, Taken};
 use crate::body_memory::{Owner, SMALL_BODY};
 use crate::db::Database;
 use crate::error::{Error, FieldError, FieldLocation};
@@ -47,6 +47,8 @@ pub struct RequestContext<'a> {
     /// The token bucket that the headers of the response tell the client about: the emptiest of those of its class, or
     /// the one that refused the request. `None` if it has not counted yet.
     pub limit: Option<BucketDecision>,
+    /// The tokens that the request has taken in the class of its endpoint.
+    pub taken: Option<Taken<'a>>,
 }
 
 /// A parameter of the path of a request, such as an id, as the client sent it.

@@ -1,18 +1,19 @@
 //! Rate limits: which token buckets a request takes tokens from, and the headers that say how full they are.
 
-use std::hash::Hash;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::app::{BucketKey, BucketOwner, LoginBucketKey};
+use super::app::App;
 use super::context::RequestContext;
 use super::identity::{Credential, RefreshToken, SignedIn};
-use crate::auth::token_bucket::{BucketDecision, TokenBuckets};
+use crate::auth::token_bucket::{BucketDecision, Taken, TokenBuckets};
 use crate::error::Error;
 use crate::http::client_address::{network, provider_network, site};
 use crate::http::response::Response;
 use crate::model::timestamp::unix_time;
+use crate::model::user::LoginName;
 
 /// All networks of an IPv6 site together have this many times the limit of one network, if [`Limit::Auth`] applies.
 /// A client with a /48 has 65,536 networks of its own, and would otherwise have 65,536 times the limit.
@@ -23,24 +24,10 @@ const SITE_FACTOR: u32 = 8;
 /// one after the other, to guess at another one or to keep the service busy.
 const SESSIONS_FACTOR: u32 = 4;
 
-/// Failed sign-ins to one account that are allowed in an hour, from all addresses together, and from each network that
-/// it knows. NIST SP 800-63B, 5.2.2, allows at most 100 in a row.
-const MAX_FAILED_LOGINS: u32 = 100;
-
-/// Sign-ins of an account in an hour that lack only the code of the second factor and do not count. Clients that do not
-/// know of second factors send the password alone first.
-const MAX_MISSING_CODES: u32 = 20;
-
 /// Wrong codes of one network for an account in an hour, as `sql/second_factors/count_wrong_code.sql` counts them.
 const MAX_WRONG_CODES: u32 = 10;
 
-/// Requests a minute of one session that [`Limit::Account`] allows.
-const ACCOUNT_LIMIT: u32 = 30;
-
-/// Requests a minute of one address that [`Limit::Links`] allows.
-const LINKS_LIMIT: u32 = 600;
-
-/// The rate limit that an endpoint counts against.
+/// What a request counts against: the class of its endpoint, and further limits of some endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Endpoints at which passwords or tokens can be guessed, such as sign-in. Each has its own buckets, under the name
@@ -56,26 +43,53 @@ pub enum Limit {
     Links,
     /// Administration.
     Admin,
-    /// Everything else.
+    /// All other endpoints.
     General,
+    /// Requests of all classes by anonymous callers and young accounts of one address, see [`shares_address`].
+    Address,
+    /// Accounts that an address registers. Requests from this host do not count, as for [`Limit::Address`]. Counted
+    /// only if the account is made.
+    Registrations,
+    /// Wrong passwords for an account, at sign-in or with a token of a mail, from all addresses together. A name that
+    /// no account has is limited alike, so that the limit does not tell which accounts exist. Each network that the
+    /// account knows has the same limit of its own, and counts nowhere else: otherwise a stranger could lock the owner
+    /// out. The token is taken before the password is checked, so that parallel attempts cannot exceed the limit.
+    FailedSignIns,
+    /// Sign-ins of an account that lack only the code of the second factor and do not count. Clients that do not know
+    /// of second factors send the password alone first.
+    MissingCodes,
 }
 
-/// Sign-in, whose refusals have a message of their own.
-pub const LOGIN: Limit = Limit::Auth("login");
 /// The refresh of tokens. Clients that share an address must not sign each other out.
 pub const REFRESH: Limit = Limit::Auth("refresh");
 
 impl Limit {
-    /// Its name in bucket keys and metrics.
-    fn name(self) -> &'static str {
+    /// The table of all limits: the name in bucket keys and metrics, the number of tokens, which is 0 for no limit, and
+    /// where the buckets are stored, by the time in which so many tokens come back. Of failed sign-ins NIST SP 800-63B,
+    /// 5.2.2, allows at most 100 in a row.
+    #[rustfmt::skip] // One limit a line, as in a table.
+    fn row(self, App { config, buckets, .. }: &App) -> (&'static str, u32, &TokenBuckets) {
         match self {
-            Limit::Auth(endpoint) => endpoint,
-            Limit::Account => "account",
-            Limit::Upload => "upload",
-            Limit::Links => "links",
-            Limit::Admin => "admin",
-            Limit::General => "general",
+            Limit::Auth(endpoint) => (endpoint,        config.rate_limit_auth,       &buckets.minute),
+            Limit::Account        => ("account",       30,                           &buckets.minute),
+            Limit::Upload         => ("upload",        config.rate_limit_upload,     &buckets.minute),
+            Limit::Links          => ("links",         600,                          &buckets.minute),
+            Limit::Admin          => ("admin",         config.rate_limit_admin,      &buckets.minute),
+            Limit::General        => ("general",       config.rate_limit_general,    &buckets.minute),
+            Limit::Address        => ("address",       config.rate_limit_address,    &buckets.minute),
+            Limit::FailedSignIns  => ("login-name",    100,                          &buckets.hour),
+            Limit::MissingCodes   => ("missing-codes", 20,                           &buckets.hour),
+            Limit::Registrations  => ("registrations", config.registrations_per_day, &buckets.day),
         }
+    }
+
+    /// Whether it is the class of an endpoint. Every request counts against that, whatever becomes of it, and the
+    /// headers of its response tell about it.
+    fn is_class(self) -> bool {
+        !matches!(
+            self,
+            Limit::Address | Limit::Registrations | Limit::FailedSignIns | Limit::MissingCodes
+        )
     }
 }
 
@@ -87,95 +101,119 @@ pub enum Caller<'a> {
     /// The bearer of a refresh token with a valid signature.
     Refresh(&'a RefreshToken),
     User(&'a SignedIn),
+    /// Somebody who sends a password for an account, or a name that no account has; and the network of the client, if
+    /// it is one that the account knows.
+    SigningIn(&'a LoginName, Option<&'a str>),
 }
 
-/// Takes a token from each bucket that the request counts against, and notes in the context how full the emptiest one
+/// The client or user whose requests count against a limit.
+#[derive(Hash)]
+enum BucketOwner<'a> {
+    /// A network, see `client_address::network`.
+    Network(IpAddr),
+    /// An IPv6 /48, see `client_address::site`.
+    Site(IpAddr),
+    /// The sessions of a user.
+    User(Uuid),
+    /// All personal access tokens of a user.
+    PersonalTokens(Uuid),
+    Session(Uuid),
+    /// The sessions of a user in a network.
+    SessionsIn(IpAddr, Uuid),
+    /// An account or a name that no account has, for one network that the account knows, or for all others.
+    SignIns(&'a LoginName, Option<&'a str>),
+}
+
+/// Takes a token from each bucket that the request counts against, and stores in the context how full the emptiest one
 /// of its class is, or the one that refused, for the headers of the response. Fails with [`Error::RateLimited`] if one
 /// of them was empty; the buckets after that one keep their tokens, so one user or network alone cannot empty what it
 /// shares with others. If rate limits are switched off, nothing happens.
-pub fn enforce(context: &mut RequestContext, limit: Limit, caller: Caller) -> Result<(), Error> {
-    if !context.app.config.rate_limit_enabled {
-        return Ok(());
-    }
-    for (key, size) in buckets(context, limit, caller) {
-        let (name, now) = (key.0, context.app.started.elapsed());
-        let decision = context.app.buckets.take(&key, provider_network(context.client), size, now);
-        if !decision.allowed {
-            return Err(refuse(context, name, decision, limit == LOGIN));
-        }
-        // The client is told about the bucket that stops it first.
-        let is_emptiest = context.limit.is_none_or(|other| decision.remaining < other.remaining);
-        if name != SHARED && is_emptiest {
-            context.limit = Some(decision);
-        }
-    }
-    Ok(())
-}
-
-/// A bucket, and how many tokens it holds when it is full.
-type Bucket = (BucketKey, u32);
-
-/// The name of the limit that anonymous callers and young accounts of one address share.
-const SHARED: &str = "address";
-
-/// The buckets that a request counts against: this is the table of the limits of classes, and the bucket of
-/// [`shared_bucket`] comes last. A user has two of each class, one for sessions and one for all personal access tokens,
-/// so that whoever has stolen a personal access token cannot use up what the owner needs to revoke it.
-fn buckets(
-    context: &RequestContext,
+///
+/// The tokens of a class count at once. Those of other limits are given back when the result is dropped, unless
+/// [`Taken::count`] is called.
+pub fn take<'a>(
+    context: &mut RequestContext<'a>,
     limit: Limit,
     caller: Caller,
-) -> impl Iterator<Item = Bucket> + use<> {
-    let (config, name, client) = (&context.app.config, limit.name(), context.client);
-    let size = match limit {
-        Limit::Auth(_) => config.rate_limit_auth,
-        Limit::Account => ACCOUNT_LIMIT,
-        Limit::Upload => config.rate_limit_upload,
-        Limit::Links => LINKS_LIMIT,
-        Limit::Admin => config.rate_limit_admin,
-        Limit::General => config.rate_limit_general,
-    };
-    let bucket = |owner, size| Some(((name, owner), size));
-    let of_network = |size| bucket(BucketOwner::Network(network(client)), size);
-    let of_site = |size| bucket(BucketOwner::Site(site(client)?), SITE_FACTOR * size);
-    let of_class = match (limit, caller) {
-        (Limit::Auth(_), Caller::Anonymous) => [of_network(size), of_site(size), None],
-        (_, Caller::Anonymous) => [of_network(size), None, None],
-        (_, Caller::Refresh(token)) => {
-            [bucket(BucketOwner::Session(token.session), size), None, None]
+) -> Result<Taken<'a>, Error> {
+    let app = context.app;
+    let mut taken = Taken::new(limit.is_class());
+    if !app.config.rate_limit_enabled {
+        return Ok(taken);
+    }
+    let address = shares_address(limit, caller).then_some(Limit::Address);
+    for limit in [limit].into_iter().chain(address) {
+        let (name, tokens, buckets) = limit.row(app);
+        if tokens == 0 {
+            continue;
         }
-        (Limit::Auth(_), Caller::User(user)) => {
-            let in_all = SESSIONS_FACTOR * size;
-            [bucket(session(user), size), of_network(in_all), of_site(in_all)]
+        for (owner, factor) in owners(context, limit, caller) {
+            let key = (name, owner);
+            let network = provider_network(context.client);
+            let decision = buckets.take(&key, network, factor * tokens, app.started.elapsed());
+            if !decision.allowed {
+                return Err(refuse(context, name, decision));
+            }
+            taken.add(buckets, &key, decision.limit);
+            // The client is told about the bucket that stops it first.
+            let is_emptiest =
+                context.limit.is_none_or(|other| decision.remaining < other.remaining);
+            if limit.is_class() && is_emptiest {
+                context.limit = Some(decision);
+            }
         }
-        (Limit::Account, Caller::User(user)) => {
-            let owner = |network| BucketOwner::SessionsIn(network, user.id());
-            let of_all = context.limited_network().map(owner);
-            let of_all = of_all.and_then(|owner| bucket(owner, SESSIONS_FACTOR * size));
-            [bucket(session(user), size), of_all, None]
-        }
-        (_, Caller::User(user)) => [bucket(tokens(user), size), None, None],
-    };
-    of_class.into_iter().flatten().chain(shared_bucket(context, limit, caller))
+    }
+    Ok(taken)
 }
 
-/// The bucket that anonymous callers and young accounts of one address share, if the request counts against it. `None`
-/// for the refresh of tokens, for [`Limit::Account`], for users who are not new, and for a local peer that is no
-/// trusted proxy: such a peer may be a proxy with many clients.
-fn shared_bucket(context: &RequestContext, limit: Limit, caller: Caller) -> Option<Bucket> {
-    let size = context.app.config.rate_limit_address;
-    let counts = match caller {
-        _ if size == 0 || limit == REFRESH || limit == Limit::Account => false,
-        Caller::Anonymous => true,
-        Caller::Refresh(_) => false,
-        Caller::User(user) => user.account.is_young(),
+/// Whose buckets the request counts against, and how many times the tokens of the table each of them holds. A user has
+/// two buckets of most classes, one for sessions and one for all personal access tokens, so that whoever has stolen a
+/// personal access token cannot use up what the owner needs to revoke it.
+fn owners<'a>(
+    context: &RequestContext,
+    limit: Limit,
+    caller: Caller<'a>,
+) -> Vec<(BucketOwner<'a>, u32)> {
+    let here = network(context.client);
+    let network = |factor| Some((BucketOwner::Network(here), factor));
+    let site = |factor| Some((BucketOwner::Site(site(here)?), factor));
+    // A peer on this host that is no trusted proxy may be a proxy with many clients.
+    let is_exempt = context.is_local_without_proxy();
+    let owners = match (limit, caller) {
+        (Limit::Address | Limit::Registrations, _) if is_exempt => vec![],
+        (Limit::Registrations, _) | (Limit::Auth(_), Caller::Anonymous) => {
+            vec![network(1), site(SITE_FACTOR)]
+        }
+        (Limit::Auth(_), Caller::User(user)) => vec![
+            Some((session(user), 1)),
+            network(SESSIONS_FACTOR),
+            site(SITE_FACTOR * SESSIONS_FACTOR),
+        ],
+        (Limit::Account, Caller::User(user)) => {
+            let in_all = (BucketOwner::SessionsIn(here, user.id()), SESSIONS_FACTOR);
+            vec![Some((session(user), 1)), Some(in_all).filter(|_| !is_exempt)]
+        }
+        (Limit::Address, _) | (_, Caller::Anonymous) => vec![network(1)],
+        (_, Caller::Refresh(token)) => vec![Some((BucketOwner::Session(token.session), 1))],
+        (_, Caller::User(user)) => vec![Some((tokens(user), 1))],
+        (_, Caller::SigningIn(name, known)) => vec![Some((BucketOwner::SignIns(name, known), 1))],
     };
-    let network = context.limited_network().filter(|_| counts);
-    network.map(|network| ((SHARED, BucketOwner::Network(network)), size))
+    owners.into_iter().flatten().collect()
+}
+
+/// Whether a request of this class counts against [`Limit::Address`], too: those of anonymous callers and of young
+/// accounts, because accounts are free and addresses are not. The refresh of tokens and [`Limit::Account`] are exempt.
+fn shares_address(limit: Limit, caller: Caller) -> bool {
+    let is_exempt = limit == REFRESH || limit == Limit::Account || !limit.is_class();
+    match caller {
+        Caller::Anonymous => !is_exempt,
+        Caller::User(user) => !is_exempt && user.account.is_young(),
+        Caller::Refresh(_) | Caller::SigningIn(..) => false,
+    }
 }
 
 /// All tokens of the user that are of the kind that the request has.
-fn tokens(user: &SignedIn) -> BucketOwner {
+fn tokens(user: &SignedIn) -> BucketOwner<'static> {
     match user.credential {
         Credential::PersonalToken(..) => BucketOwner::PersonalTokens(user.id()),
         Credential::AccessToken(_) | Credential::Nothing => BucketOwner::User(user.id()),
@@ -183,115 +221,38 @@ fn tokens(user: &SignedIn) -> BucketOwner {
 }
 
 /// The session of the request. All tokens of a user that have no session count as one.
-fn session(user: &SignedIn) -> BucketOwner {
+fn session(user: &SignedIn) -> BucketOwner<'static> {
     user.session().map_or_else(|| tokens(user), BucketOwner::Session)
 }
 
-/// Counts a refusal in the metrics, lets the headers of the response tell of the bucket, and returns the error.
-fn refuse(
-    context: &mut RequestContext,
-    class: &'static str,
-    decision: BucketDecision,
-    login: bool,
-) -> Error {
-    context.app.metrics.count_rate_limited(class);
+/// Counts a refusal in the metrics, lets the headers of the response tell about the bucket, and returns the error.
+fn refuse(context: &mut RequestContext, name: &'static str, decision: BucketDecision) -> Error {
+    context.app.metrics.count_rate_limited(name);
     context.limit = Some(decision);
+    let login = context.endpoint.is_some_and(|name| name.template == "/auth/login");
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
 }
 
-/// Tokens that were taken from buckets for an attempt. They are given back when this is dropped, unless the attempt
-/// counts.
-pub struct Attempt<'a, K: Hash> {
-    buckets: &'a TokenBuckets,
-    taken: Vec<(K, u32)>,
-}
-
-impl<K: Hash> Attempt<'_, K> {
-    /// Makes the attempt count: the tokens stay taken.
-    pub fn count(mut self) {
-        self.taken.clear();
-    }
-}
-
-impl<K: Hash> Drop for Attempt<'_, K> {
-    fn drop(&mut self) {
-        for (key, size) in self.taken.drain(..) {
-            self.buckets.give_back(&key, size);
-        }
-    }
-}
-
-/// Begins to make an account, if the client's address and its IPv6 site may have another one today. The attempt counts
-/// once the account is made. Fails with [`Error::RateLimited`]. Requests from this host do not count, as in
-/// [`shared_bucket`].
-pub fn begin_registration<'a>(
-    context: &mut RequestContext<'a>,
-) -> Result<Attempt<'a, BucketOwner>, Error> {
-    let (app, config) = (context.app, &context.app.config);
-    let (name, size) = ("registrations", config.registrations_per_day);
-    let network = context.limited_network().filter(|_| size > 0 && config.rate_limit_enabled);
-    let address = network.map(|network| (BucketOwner::Network(network), size));
-    let site = network.and_then(site).map(|site| (BucketOwner::Site(site), SITE_FACTOR * size));
-    let mut attempt = Attempt { buckets: &app.registrations, taken: Vec::new() };
-    for (owner, size) in [address, site].into_iter().flatten() {
-        let (provider, now) = (provider_network(context.client), app.started.elapsed());
-        let decision = app.registrations.take(&owner, provider, size, now);
-        if !decision.allowed {
-            return Err(refuse(context, name, decision, false));
-        }
-        attempt.taken.push((owner, size));
-    }
-    Ok(attempt)
-}
-
-/// Begins to check a password at sign-in, as `login` says, or of a token in a mail, if not too many have failed for the
-/// account, from all addresses together. A name that no account has is limited alike, so that the limit does not tell
-/// which accounts exist. The attempt counts if the password is wrong, and is counted from its beginning, so that
-/// parallel ones cannot exceed the limit. Fails with [`Error::RateLimited`].
-///
-/// Each network that the account knows has the same limit of its own, and counts nowhere else: otherwise a stranger
-/// could lock the owner out.
-pub fn begin_login<'a>(
-    context: &mut RequestContext<'a>,
-    key: LoginBucketKey,
-    login: bool,
-) -> Result<Attempt<'a, LoginBucketKey>, Error> {
-    let app = context.app;
-    let mut attempt = Attempt { buckets: &app.failed_logins, taken: Vec::new() };
-    if !app.config.rate_limit_enabled {
-        return Ok(attempt);
-    }
-    let (network, now) = (provider_network(context.client), app.started.elapsed());
-    let decision = app.failed_logins.take(&key, network, MAX_FAILED_LOGINS, now);
-    if !decision.allowed {
-        return Err(refuse(context, "login-name", decision, login));
-    }
-    attempt.taken.push((key, MAX_FAILED_LOGINS));
-    Ok(attempt)
-}
-
-/// Gives a login its tokens back that lacks only the code of the second factor, if that has not happened too often
-/// for the account within an hour. Then a user who signs in with a code needs no more of the limit than others.
+/// Gives a sign-in its tokens back that lacks only the code of the second factor, if that has not happened too often
+/// for the account. Then a user who signs in with a code needs no more of the limit than others.
 pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
-    let app = context.app;
-    let (network, now) = (provider_network(context.client), app.started.elapsed());
-    if !app.config.rate_limit_enabled
-        || !app.missing_codes.take(&account, network, MAX_MISSING_CODES, now).allowed
-    {
+    let Some(taken) = context.taken.take() else { return };
+    let (app, network) = (context.app, provider_network(context.client));
+    let (name, tokens, buckets) = Limit::MissingCodes.row(app);
+    if !buckets.take(&(name, account), network, tokens, app.started.elapsed()).allowed {
         return;
     }
-    for (key, size) in buckets(context, LOGIN, Caller::Anonymous) {
-        app.buckets.give_back(&key, size);
-    }
+    taken.give_back();
     if let Some(shown) = &mut context.limit {
+        let interval = app.buckets.minute.interval(shown.limit);
         shown.remaining = shown.limit.min(shown.remaining + 1);
-        shown.full_in = shown.full_in.saturating_sub(app.buckets.interval(shown.limit));
+        shown.full_in = shown.full_in.saturating_sub(interval);
     }
 }
 
 /// The error of a request with a code of a second factor, after too many wrong ones from the client's network; the
 /// headers of the response say so too. The database counts those, because several processes must not allow more.
-pub fn refuse_code(context: &mut RequestContext, wait: Duration, login: bool) -> Error {
+pub fn refuse_code(context: &mut RequestContext, wait: Duration) -> Error {
     let decision = BucketDecision {
         allowed: false,
         limit: MAX_WRONG_CODES,
@@ -299,7 +260,7 @@ pub fn refuse_code(context: &mut RequestContext, wait: Duration, login: bool) ->
         full_in: wait,
         retry_in: wait,
     };
-    refuse(context, "second-factor", decision, login)
+    refuse(context, "second-factor", decision)
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

@@ -39,7 +39,7 @@ pub fn check(
     at_login: bool,
 ) -> Result<AcceptedCode, Error> {
     if let Some(wait) = factor.wait {
-        return Err(rate_limit::refuse_code(context, wait, at_login));
+        return Err(rate_limit::refuse_code(context, wait));
     }
     if let Some(accepted) = accepted(context, user, factor, code)? {
         return Ok(accepted);
@@ -61,7 +61,7 @@ pub fn refused_code(context: &mut RequestContext, user: Uuid, at_login: bool) ->
             Error::SecondFactorRequired { is_password_refused: true }
         }
         Ok(Some(StoredSecondFactor { is_refused: false, wait: Some(wait), .. })) => {
-            rate_limit::refuse_code(context, wait, at_login)
+            rate_limit::refuse_code(context, wait)
         }
         Ok(_) => Error::InvalidCode { at_login },
     }

@@ -53,6 +53,7 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
         account_in_log: None,
         audited: None,
         limit: None,
+        taken: None,
     };
     let outcome = catch_panic(|| respond(&mut context)).and_then(check_headers);
     let outcome = outcome.and_then(|response| keep_room(&context, response));
@@ -186,7 +187,7 @@ fn admit_export(
 fn authenticate(context: &mut RequestContext) -> Result<SignedIn, Error> {
     match identity::authenticate(context) {
         Err(error) if matches!(error.status(), 401 | 403) => {
-            rate_limit::enforce(context, Limit::General, Caller::Anonymous)?;
+            rate_limit::take(context, Limit::General, Caller::Anonymous)?;
             Err(error)
         }
         outcome => {
@@ -203,11 +204,11 @@ fn authenticate(context: &mut RequestContext) -> Result<SignedIn, Error> {
 fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> Result<(), Error> {
     let accepted = match caller {
         Caller::User(user) => endpoint.accept(user.credential),
-        Caller::Anonymous | Caller::Refresh(_) => Ok(()),
+        Caller::Anonymous | Caller::Refresh(_) | Caller::SigningIn(..) => Ok(()),
     };
     let limit = if accepted.is_ok() { endpoint.limit } else { Some(Limit::General) };
     if let Some(limit) = limit {
-        rate_limit::enforce(context, limit, caller)?;
+        context.taken = Some(rate_limit::take(context, limit, caller)?);
     }
     if endpoint.needs_api_key {
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;

@@ -26,7 +26,7 @@ use crate::model::{hex, rules};
 use crate::request::app::App;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, RefreshToken};
-use crate::request::rate_limit;
+use crate::request::rate_limit::{self, Caller, Limit};
 use crate::{confirmation, second_factor};
 
 /// Reads username, e-mail address, password and name.
@@ -46,7 +46,7 @@ fn read_registration(
 /// account is also signed in, and the response holds its tokens. If addresses must be confirmed, neither creates one
 /// yet.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
-    let attempt = rate_limit::begin_registration(context)?;
+    let attempt = rate_limit::take(context, Limit::Registrations, Caller::Anonymous)?;
     let refused = &context.app.refused_passwords;
     let (username, email, password, name) =
         context.request.json()?.read(|body| read_registration(body, refused))?;
@@ -138,7 +138,8 @@ fn check_password(
     let LoginLookup { counted, known_network, account } = found;
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request();
-    let attempt = rate_limit::begin_login(context, (counted, known_network), true)?;
+    let caller = Caller::SigningIn(&counted, known_network.as_deref());
+    let attempt = rate_limit::take(context, Limit::FailedSignIns, caller)?;
     let check = context.app.hasher.check(password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),

@@ -7,7 +7,7 @@ use crate::request::endpoint::Feature::{PasswordResets, Registration};
 use crate::request::endpoint::Handler::{Anyone, Refresh, User};
 use crate::request::endpoint::{Endpoint, at};
 use crate::request::rate_limit::Limit::{Account, Auth};
-use crate::request::rate_limit::{LOGIN, REFRESH};
+use crate::request::rate_limit::REFRESH;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
@@ -15,7 +15,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, path) {
         ("POST", ["auth", "register"]) => at("/auth/register", Anyone(handlers::register))
             .limit(Auth("register")).part_of(Registration),
-        ("POST", ["auth", "login"]) => at("/auth/login", Anyone(handlers::login)).limit(LOGIN),
+        ("POST", ["auth", "login"]) => at("/auth/login", Anyone(handlers::login)).limit(Auth("login")),
         ("POST", ["auth", "refresh"]) => at("/auth/refresh", Refresh(handlers::refresh)).limit(REFRESH),
         ("POST", ["auth", "refresh-token"]) => at("/auth/refresh-token", Refresh(handlers::refresh)).limit(REFRESH),
         ("POST", ["auth", "logout"]) => at("/auth/logout", User(handlers::logout)).limit(Account),
