@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,34 +13,106 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bounds how many threads do something at once. Each key has its own permits; a semaphore with a single bound uses the
-/// key `()`.
-/// A permit that is dropped goes directly to the thread that has waited longest, so no other thread can overtake it.
-pub struct Semaphore<K: Eq + Hash = ()> {
+/// Bounds how many threads do something at once. Each thread asks for a permit with a key, such as the id of a user; a
+/// semaphore with a single bound uses the key `()`.
+/// A permit that is dropped goes directly to the thread that has waited longest of those that may have it, so no other
+/// thread can overtake it.
+pub struct Semaphore<K = ()> {
+    policy: Box<dyn Policy<K>>,
+    state: Mutex<SemaphoreState<K>>,
+}
+
+/// Who may have a permit of a semaphore, and who may ask for one.
+pub trait Policy<K>: Send + Sync {
+    /// Whether a thread with this key may have a permit now.
+    fn may_take(&self, key: &K, state: &SemaphoreState<K>) -> bool;
+
+    /// Whether a thread with this key may ask for a permit. Otherwise it is refused without a wait.
+    fn may_ask(&self, key: &K, state: &SemaphoreState<K>) -> bool;
+}
+
+/// Each key has the same number of permits of its own.
+struct PerKey {
     /// Permits of each key, at least 1.
     size: usize,
     /// Most threads that wait for a permit of one key.
     max_waiting: usize,
-    state: Mutex<SemaphoreState<K>>,
 }
 
-struct SemaphoreState<K> {
-    /// Has only the keys of which a permit is taken, so that clients cannot make it grow with keys of the past.
-    keys: HashMap<K, KeyState>,
+impl<K: Eq + Hash> Policy<K> for PerKey {
+    fn may_take(&self, key: &K, state: &SemaphoreState<K>) -> bool {
+        state.taken.get(key).is_none_or(|taken| *taken < self.size)
+    }
+
+    fn may_ask(&self, key: &K, state: &SemaphoreState<K>) -> bool {
+        self.max_waiting == usize::MAX
+            || self.may_take(key, state)
+            || state.waiting(|other| other == key) < self.max_waiting
+    }
+}
+
+/// The permits that are taken, and the threads that wait for one.
+pub struct SemaphoreState<K> {
+    /// The permits of each key. Has only keys of which one is taken, so that clients cannot make it grow with keys of
+    /// the past.
+    taken: HashMap<K, usize>,
+    /// In the order of asking.
+    queue: VecDeque<Waiting<K>>,
     next_ticket: u64,
     /// Nobody may wait any more.
     is_closed: bool,
 }
 
-#[derive(Default)]
-struct KeyState {
-    /// Permits that are taken.
-    taken: usize,
-    /// A ticket and a channel for each waiting thread, in the order of asking. A message means: you have the permit.
-    queue: VecDeque<(u64, SyncSender<()>)>,
+/// A thread that waits. A message means: you have the permit.
+struct Waiting<K> {
+    ticket: u64,
+    key: K,
+    wake: SyncSender<()>,
 }
 
-impl<K: Eq + Hash + Clone> Semaphore<K> {
+impl<K: Eq + Hash> SemaphoreState<K> {
+    /// No permit is taken.
+    pub fn new() -> SemaphoreState<K> {
+        let (taken, queue) = (HashMap::new(), VecDeque::new());
+        SemaphoreState { taken, queue, next_ticket: 0, is_closed: false }
+    }
+
+    /// How many permits of these keys are taken.
+    pub fn taken(&self, is_counted: impl Fn(&K) -> bool) -> usize {
+        self.taken.iter().filter(|(key, _)| is_counted(key)).map(|(_, taken)| taken).sum()
+    }
+
+    /// How many threads wait with these keys.
+    pub fn waiting(&self, is_counted: impl Fn(&K) -> bool) -> usize {
+        self.queue.iter().filter(|waiting| is_counted(&waiting.key)).count()
+    }
+
+    fn take(&mut self, key: K) {
+        *self.taken.entry(key).or_default() += 1;
+    }
+
+    /// Adds a thread to the queue, before or behind all others. Returns its ticket and the way in which it is woken.
+    pub fn join(&mut self, key: K, is_first: bool) -> (u64, Receiver<()>) {
+        let (wake, woken) = sync_channel(1);
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let waiting = Waiting { ticket, key, wake };
+        match is_first {
+            true => self.queue.push_front(waiting),
+            false => self.queue.push_back(waiting),
+        }
+        (ticket, woken)
+    }
+
+    /// Removes a thread from the queue. Returns false if it is not there any more, because it has the permit or the
+    /// queue was closed.
+    fn leave(&mut self, ticket: u64) -> bool {
+        let place = self.queue.iter().position(|waiting| waiting.ticket == ticket);
+        place.and_then(|place| self.queue.remove(place)).is_some()
+    }
+}
+
+impl<K: Eq + Hash + Clone + 'static> Semaphore<K> {
     /// A semaphore with `size` permits for each key, all of them free.
     pub fn new(size: usize) -> Arc<Semaphore<K>> {
         Semaphore::with_queue(size, usize::MAX)
@@ -48,104 +120,105 @@ impl<K: Eq + Hash + Clone> Semaphore<K> {
 
     /// Like [`Semaphore::new`], but at most `max_waiting` threads may wait for each key.
     pub fn with_queue(size: usize, max_waiting: usize) -> Arc<Semaphore<K>> {
-        let state = SemaphoreState { keys: HashMap::new(), next_ticket: 0, is_closed: false };
-        Arc::new(Semaphore { size, max_waiting, state: Mutex::new(state) })
+        Semaphore::with_policy(PerKey { size, max_waiting })
     }
 
-    /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if too many wait or the
-    /// semaphore is closed.
+    pub fn with_policy(policy: impl Policy<K> + 'static) -> Arc<Semaphore<K>> {
+        let state = Mutex::new(SemaphoreState::new());
+        Arc::new(Semaphore { policy: Box::new(policy), state })
+    }
+
+    /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if the key may not ask
+    /// for one or the semaphore is closed.
     pub fn acquire(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
-        self.acquire_at(key, timeout, VecDeque::push_back)
+        self.acquire_at(key, timeout, false)
     }
 
     /// The same for a thread that had a permit and has given it back for a while: it waits before all others.
     pub fn acquire_first(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
-        self.acquire_at(key, timeout, VecDeque::push_front)
+        self.acquire_at(key, timeout, true)
+    }
+
+    /// The same for a thread that goes on without a free permit when `timeout` is over. Then more permits are taken
+    /// than there are, and the next one is free once so many have been dropped.
+    pub fn acquire_or_exceed(self: &Arc<Self>, key: K, timeout: Duration) -> Permit<K> {
+        self.acquire(key.clone(), timeout).unwrap_or_else(|| {
+            lock(&self.state).take(key.clone());
+            self.permit(key)
+        })
     }
 
     fn acquire_at(
         self: &Arc<Self>,
         key: K,
         timeout: Duration,
-        join: impl FnOnce(&mut VecDeque<(u64, SyncSender<()>)>, (u64, SyncSender<()>)),
+        is_first: bool,
     ) -> Option<Permit<K>> {
-        let permit = |key| Some(Permit { semaphore: self.clone(), key });
-        let (ticket, receiver) = {
+        let (ticket, woken) = {
             let mut state = lock(&self.state);
-            let (ticket, is_closed) = (state.next_ticket, state.is_closed);
-            state.next_ticket += 1;
-            let own = state.keys.entry(key.clone()).or_default();
-            if own.taken < self.size {
-                own.taken += 1;
-                return permit(key);
-            }
-            if is_closed || own.queue.len() >= self.max_waiting {
+            if !self.policy.may_ask(&key, &state) {
                 return None;
             }
-            let (sender, receiver) = sync_channel(1);
-            join(&mut own.queue, (ticket, sender));
-            (ticket, receiver)
+            if self.policy.may_take(&key, &state) {
+                state.take(key.clone());
+                return Some(self.permit(key));
+            }
+            if state.is_closed {
+                return None;
+            }
+            state.join(key.clone(), is_first)
         };
-        match receiver.recv_timeout(timeout) {
-            Ok(()) => permit(key),
-            Err(RecvTimeoutError::Timeout) if self.leave_queue(&key, ticket) => None,
+        match woken.recv_timeout(timeout) {
+            Ok(()) => Some(self.permit(key)),
+            Err(RecvTimeoutError::Timeout) if lock(&self.state).leave(ticket) => None,
             // The permit was handed over just after the timeout, or else the semaphore was closed.
-            Err(_) => receiver.try_recv().ok().and_then(|()| permit(key)),
+            Err(_) => woken.try_recv().ok().map(|()| self.permit(key)),
         }
     }
 
+    fn permit(self: &Arc<Self>, key: K) -> Permit<K> {
+        Permit { semaphore: self.clone(), key }
+    }
+}
+
+impl<K: Eq + Hash> Semaphore<K> {
     /// Ends all waits without a permit. From now on only free permits are given.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.is_closed = true;
-        state.keys.values_mut().for_each(|own| own.queue.clear());
-    }
-
-    /// Stops waiting. Returns false if the ticket is not in the queue any more, because its thread has the permit or
-    /// the queue was closed.
-    fn leave_queue(&self, key: &K, ticket: u64) -> bool {
-        let mut state = lock(&self.state);
-        let Some(own) = state.keys.get_mut(key) else {
-            return false;
-        };
-        let length = own.queue.len();
-        own.queue.retain(|(other, _)| *other != ticket);
-        own.queue.len() < length
+        state.queue.clear();
     }
 
     /// How many threads wait for a permit.
     pub fn waiting(&self) -> usize {
-        lock(&self.state).keys.values().map(|own| own.queue.len()).sum()
+        lock(&self.state).waiting(|_| true)
     }
-}
 
-impl Semaphore {
     /// How many permits are taken.
     pub fn in_use(&self) -> usize {
-        lock(&self.state).keys.get(&()).map_or(0, |own| own.taken)
+        lock(&self.state).taken(|_| true)
     }
 }
 
 /// One of the permits of a [`Semaphore`]. Dropping it hands it on to the next waiting thread, or frees it.
-pub struct Permit<K: Eq + Hash = ()> {
+pub struct Permit<K: Eq + Hash + Clone = ()> {
     semaphore: Arc<Semaphore<K>>,
     key: K,
 }
 
-impl<K: Eq + Hash> Drop for Permit<K> {
+impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
         let mut state = lock(&self.semaphore.state);
-        let Some(own) = state.keys.get_mut(&self.key) else {
-            return;
-        };
-        if let Some((_, next)) = own.queue.pop_front() {
-            // A thread keeps its receiver as long as it is in the queue, so this neither fails nor waits.
-            let _ = next.send(());
-            return;
+        match state.taken.get_mut(&self.key) {
+            Some(taken) if *taken > 1 => *taken -= 1,
+            _ => drop(state.taken.remove(&self.key)),
         }
-        own.taken -= 1;
-        if own.taken == 0 {
-            state.keys.remove(&self.key);
+        let policy = &self.semaphore.policy;
+        let next = state.queue.iter().position(|next| policy.may_take(&next.key, &state));
+        if let Some(Waiting { key, wake, .. }) = next.and_then(|next| state.queue.remove(next)) {
+            state.take(key);
+            // A thread keeps its receiver as long as it is in the queue, so this neither fails nor waits.
+            let _ = wake.send(());
         }
     }
 }
@@ -202,9 +275,9 @@ mod tests {
         assert!(semaphore.acquire("a", Duration::ZERO).is_none());
         let other = semaphore.acquire("b", Duration::ZERO);
         assert!(other.is_some());
-        assert_eq!(lock(&semaphore.state).keys.len(), 2);
+        assert_eq!(lock(&semaphore.state).taken.len(), 2);
         drop((held, other));
-        assert!(lock(&semaphore.state).keys.is_empty());
+        assert!(lock(&semaphore.state).taken.is_empty());
     }
 
     #[test]

@@ -127,8 +127,9 @@ pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageReques
         (filter, sort.unwrap_or("created_at"), query.is_descending(), query.page())
     })?;
     let page = page?;
-    let (turns, timeout) = (&context.app.turns, context.app.config.database_timeout);
-    let _turn = filter.reads_all(sort).then(|| turns.all_accounts(timeout)).transpose()?;
+    let timeout = context.app.config.database_timeout;
+    let all_accounts = || context.app.permits.all_accounts(timeout);
+    let _permit = filter.reads_all(sort).then(all_accounts).transpose()?;
     let db = context.database_with_room(page.size as usize * rules::USER_MEMORY);
     let (users, total) = statements::list(&db, &filter, sort, descending, page)?;
     Ok((users, total, page))

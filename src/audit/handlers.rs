@@ -62,7 +62,7 @@ pub fn export(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let query = context.request.query();
     let (filter, has_mark) = query.read(|query| (read_audit_filter(query), wants_mark(query)))?;
     let deadline = Instant::now() + context.app.config.export_timeout;
-    let turn = context.export_turn(deadline)?;
+    let permits = context.export_permits(deadline)?;
     let db = context.app.db.clone();
     let mut next = Some(AuditPosition::END);
     let read = move |deadline| {
@@ -73,7 +73,7 @@ pub fn export(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
         events.iter().for_each(|event| write_event(&mut csv, event));
         csv.finish().map(Some)
     };
-    export_response(context, Some(admin.user()), ("audit", has_mark), read, turn, deadline)
+    export_response(context, Some(admin.user()), ("audit", has_mark), read, permits, deadline)
 }
 
 fn write_event(csv: &mut CsvRows, event: &AuditEvent) {

@@ -2,15 +2,14 @@
 //! logins would starve everything else. Anyone can have an account, so neither the users who are signed in nor the
 //! clients of one address may keep the others from logging in.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::semaphore::lock;
+use crate::semaphore::{Permit, Policy, Semaphore, SemaphoreState};
 
-/// Longest wait for a turn. After that, the request is answered 503.
+/// Longest wait for a permit. After that, the request is answered 503.
 const MAX_WAIT: Duration = Duration::from_secs(15);
 /// Most requests that wait. Any more are answered 503 at once.
 const MAX_WAITING: usize = 64;
@@ -20,136 +19,75 @@ const MAX_WAITING_OF_ADDRESS: usize = 4;
 /// Most requests of users who are signed in that wait, so that they leave places to logins.
 const MAX_WAITING_SIGNED_IN: usize = 48;
 
-/// A request for a turn.
-#[derive(Debug, Clone, Copy)]
+/// A request for a permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HashRequest {
-    /// Whether a signed-in user asks, for instance for a change of the password, and nobody who is about to log in, to
-    /// register, or to set a new password after a reset.
+    /// Whether the request is authenticated. Such requests yield to logins.
     pub is_signed_in: bool,
     /// The client's network, see `client_address::network`; `None` if the client is exempt from limits of an address.
     pub network: Option<IpAddr>,
 }
 
-/// Bounds how many hashes run at once. Turns are given in the order of asking, but users who are signed in get at most
-/// half of them; if there is only one, they get it when no login waits.
-pub struct HashQueue {
-    /// Most hashes that run at once.
-    size: usize,
-    max_wait: Duration,
-    state: Mutex<QueueState>,
-    /// Wakes all waiting threads, which then check whether it is their turn. They are few, and a hash takes long.
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct QueueState {
-    running: usize,
-    /// How many of those that run are for users who are signed in.
-    running_signed_in: usize,
-    next_ticket: u64,
-    /// In the order of asking.
-    waiting: VecDeque<(u64, HashRequest)>,
-    /// Nobody may wait any more.
-    is_closed: bool,
-}
+/// Bounds how many hashes run at once.
+pub struct HashQueue(Arc<Semaphore<HashRequest>>);
 
 impl HashQueue {
     /// A queue in which at most `size` hashes run at once.
     pub fn new(size: usize) -> HashQueue {
-        let state = Mutex::new(QueueState::default());
-        HashQueue { size, max_wait: MAX_WAIT, state, changed: Condvar::new() }
+        HashQueue(Semaphore::with_policy(HashPolicy { size }))
     }
 
-    /// How many hashes run, and how many wait for their turn.
+    /// How many hashes run, and how many wait for a permit.
     pub fn load(&self) -> (usize, usize) {
-        let state = lock(&self.state);
-        (state.running, state.waiting.len())
+        (self.0.in_use(), self.0.waiting())
     }
 
     /// Ends all waits. From now on a hash begins at once or not at all.
     pub fn close(&self) {
-        lock(&self.state).is_closed = true;
-        self.changed.notify_all();
+        self.0.close();
     }
 
-    /// Waits for a turn, which lasts until it is dropped. Fails with [`Error::Unavailable`] if the queue is full or
-    /// closed, or if the turn does not come in time.
-    pub fn wait(&self, request: HashRequest) -> Result<HashTurn<'_>, Error> {
-        let mut state = lock(&self.state);
-        if !state.admits(request) {
-            return Err(Error::Unavailable);
-        }
-        let ticket = state.next_ticket;
-        state.next_ticket += 1;
-        state.waiting.push_back((ticket, request));
-        let is_next = |state: &QueueState| state.next(self.size) == Some(ticket);
-        let must_wait = |state: &mut QueueState| !state.is_closed && !is_next(state);
-        let waited = self.changed.wait_timeout_while(state, self.max_wait, must_wait);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        let has_turn = is_next(&state);
-        state.waiting.retain(|(other, _)| *other != ticket);
-        if !has_turn {
-            return Err(Error::Unavailable);
-        }
-        state.count(request.is_signed_in, true);
-        drop(state);
-        // There may be a turn for the next one as well.
-        self.changed.notify_all();
-        Ok(HashTurn { queue: self, is_signed_in: request.is_signed_in })
+    /// Waits for the permit to run one hash. Fails with [`Error::Unavailable`] if the queue is full or closed, or if
+    /// the permit does not come in time.
+    pub fn wait(&self, request: HashRequest) -> Result<Permit<HashRequest>, Error> {
+        self.0.acquire(request, MAX_WAIT).ok_or(Error::Unavailable)
     }
 }
 
-impl QueueState {
-    /// Whether the request may wait.
-    fn admits(&self, request: HashRequest) -> bool {
-        let is_same = |other: &HashRequest| other.network == request.network;
-        let of_address = || self.waiting.iter().filter(|(_, other)| is_same(other)).count();
-        let may_crowd = request.network.is_none() || of_address() < MAX_WAITING_OF_ADDRESS;
-        let signed_in = || self.waiting.iter().filter(|(_, other)| other.is_signed_in).count();
-        let leaves_places = !request.is_signed_in || signed_in() < MAX_WAITING_SIGNED_IN;
-        let has_place = self.waiting.len() < MAX_WAITING;
-        has_place && leaves_places && (self.waiting.len() <= CROWDED || may_crowd)
-    }
-
-    /// The ticket of the first request that may begin now; `None` if no request may.
-    fn next(&self, size: usize) -> Option<u64> {
-        if self.running >= size {
-            return None;
-        }
-        let may_begin = |request: &HashRequest| {
-            !request.is_signed_in
-                || self.running_signed_in < size / 2
-                || (size == 1 && self.waiting.iter().all(|(_, other)| other.is_signed_in))
-        };
-        self.waiting.iter().find(|(_, request)| may_begin(request)).map(|(ticket, _)| *ticket)
-    }
-
-    /// Counts a hash as running if it `begins`; otherwise it has ended.
-    fn count(&mut self, is_signed_in: bool, begins: bool) {
-        let change = |count: &mut usize| if begins { *count += 1 } else { *count -= 1 };
-        change(&mut self.running);
-        if is_signed_in {
-            change(&mut self.running_signed_in);
-        }
-    }
+/// Permits are given in the order of asking, but users who are signed in get at most half of them; if there is only
+/// one, they get it when no login waits.
+struct HashPolicy {
+    /// Most hashes that run at once.
+    size: usize,
 }
 
-/// The right to run one hash.
-pub struct HashTurn<'a> {
-    queue: &'a HashQueue,
-    is_signed_in: bool,
-}
+impl Policy<HashRequest> for HashPolicy {
+    fn may_take(&self, request: &HashRequest, state: &SemaphoreState<HashRequest>) -> bool {
+        if state.taken(|_| true) >= self.size {
+            return false;
+        }
+        !request.is_signed_in
+            || state.taken(|other| other.is_signed_in) < self.size / 2
+            || (self.size == 1 && state.waiting(|other| !other.is_signed_in) == 0)
+    }
 
-impl Drop for HashTurn<'_> {
-    fn drop(&mut self) {
-        lock(&self.queue.state).count(self.is_signed_in, false);
-        self.queue.changed.notify_all();
+    fn may_ask(&self, request: &HashRequest, state: &SemaphoreState<HashRequest>) -> bool {
+        let waiting = state.waiting(|_| true);
+        let of_address = state.waiting(|other| other.network == request.network);
+        let signed_in = state.waiting(|other| other.is_signed_in);
+        let may_crowd = request.network.is_none() || of_address < MAX_WAITING_OF_ADDRESS;
+        waiting < MAX_WAITING
+            && (waiting <= CROWDED || may_crowd)
+            && (!request.is_signed_in || signed_in < MAX_WAITING_SIGNED_IN)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::semaphore::lock;
 
     const LOGIN: HashRequest = HashRequest { is_signed_in: false, network: None };
     const SIGNED_IN: HashRequest = HashRequest { is_signed_in: true, network: None };
@@ -189,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_turn_that_does_not_come_in_time_is_given_up() -> Result<(), Error> {
-        let queue = HashQueue { max_wait: Duration::from_millis(5), ..HashQueue::new(1) };
+        let queue = HashQueue::new(1);
         let held = queue.wait(LOGIN)?;
-        assert!(matches!(queue.wait(LOGIN), Err(Error::Unavailable)));
+        assert!(queue.0.acquire(LOGIN, Duration::from_millis(5)).is_none());
         assert_eq!(queue.load(), (1, 0));
         drop(held);
         assert!(queue.wait(SIGNED_IN).is_ok());
@@ -201,10 +139,10 @@ mod tests {
 
     #[test]
     fn a_closed_queue_lets_nobody_wait() -> Result<(), Error> {
-        let queue = HashQueue { max_wait: Duration::MAX, ..HashQueue::new(1) };
+        let queue = HashQueue::new(1);
         std::thread::scope(|scope| {
             let held = queue.wait(LOGIN)?;
-            let waiting = scope.spawn(|| queue.wait(LOGIN).is_err());
+            let waiting = scope.spawn(|| queue.0.acquire(LOGIN, Duration::MAX).is_none());
             while queue.load().1 == 0 {
                 std::thread::yield_now();
             }
@@ -223,33 +161,33 @@ mod tests {
             Ok::<_, std::net::AddrParseError>(HashRequest { network, ..LOGIN })
         };
         let (crowd, other) = (client("192.0.2.1")?, client("192.0.2.2")?);
-        let mut state = QueueState::default();
-        while state.admits(crowd) {
-            state.waiting.push_back((0, crowd));
+        let (policy, mut state) = (HashPolicy { size: 1 }, SemaphoreState::new());
+        while policy.may_ask(&crowd, &state) {
+            drop(state.join(crowd, false));
         }
-        assert_eq!(state.waiting.len(), 33);
+        assert_eq!(state.waiting(|_| true), 33);
         for _ in 0..4 {
-            assert!(state.admits(other));
-            state.waiting.push_back((0, other));
+            assert!(policy.may_ask(&other, &state));
+            drop(state.join(other, false));
         }
-        assert!(!state.admits(other));
-        while state.admits(LOGIN) {
-            state.waiting.push_back((0, LOGIN));
+        assert!(!policy.may_ask(&other, &state));
+        while policy.may_ask(&LOGIN, &state) {
+            drop(state.join(LOGIN, false));
         }
-        assert_eq!(state.waiting.len(), 64);
+        assert_eq!(state.waiting(|_| true), 64);
         Ok(())
     }
 
     #[test]
     fn users_who_are_signed_in_leave_places_to_logins() {
-        let mut state = QueueState::default();
-        while state.admits(SIGNED_IN) {
-            state.waiting.push_back((0, SIGNED_IN));
+        let (policy, mut state) = (HashPolicy { size: 1 }, SemaphoreState::new());
+        while policy.may_ask(&SIGNED_IN, &state) {
+            drop(state.join(SIGNED_IN, false));
         }
-        assert_eq!(state.waiting.len(), 48);
-        while state.admits(LOGIN) {
-            state.waiting.push_back((0, LOGIN));
+        assert_eq!(state.waiting(|_| true), 48);
+        while policy.may_ask(&LOGIN, &state) {
+            drop(state.join(LOGIN, false));
         }
-        assert_eq!(state.waiting.len(), 64);
+        assert_eq!(state.waiting(|_| true), 64);
     }
 }

@@ -29,7 +29,7 @@ pub enum PasswordCheck {
     RightButOutdated,
 }
 
-/// Hashes and checks passwords, each at the configured cost and in its turn.
+/// Hashes and checks passwords, each at the configured cost and with a permit.
 pub struct PasswordHasher {
     cost: ScryptCost,
     /// Is checked in place of the hash of an account that does not exist, so that both logins take the same time.
@@ -50,27 +50,27 @@ impl PasswordHasher {
         Ok(PasswordHasher { cost, dummy, work, queue: HashQueue::new(parallel) })
     }
 
-    /// Hashes a new password, which is in NFC, and returns the PHC string. Fails with [`Error::Unavailable`] if its
-    /// turn does not come in time.
+    /// Hashes a new password, which is in NFC, and returns the PHC string. Fails with [`Error::Unavailable`] if no
+    /// permit comes in time.
     pub fn hash(&self, password: &str, request: HashRequest) -> Result<String, Error> {
-        let _turn = self.queue.wait(request)?;
+        let _permit = self.queue.wait(request)?;
         hash(password, random_bytes()?, self.cost).map_err(Error::Internal)
     }
 
     /// A hash that no password matches, for an account whose owner has not chosen one yet. Checking a password against
-    /// it takes as long as against any other. Making it takes no time, and so no turn.
+    /// it takes as long as against any other. Making it takes no time, and so no permit.
     pub fn unusable_hash(&self) -> Result<String, Error> {
         dummy_hash(random_bytes()?, random_bytes()?, self.cost).map_err(Error::Internal)
     }
 
     /// Checks a password against the stored hash. Without a stored hash the result is `Wrong`. Fails with
-    /// [`Error::Unavailable`] if its turn does not come in time.
+    /// [`Error::Unavailable`] if no permit comes in time.
     ///
     /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
     /// is. The time that a cheaper hash saves is spent on discarded hashes. A more expensive one cannot be made
     /// cheaper: once the process has checked one, all later checks take as long as that one.
     ///
-    /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), in one turn, also if the first is
+    /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first is
     /// right: keyboards differ in the form that they type, and a stored hash may be of either.
     pub fn check(
         &self,
@@ -78,7 +78,7 @@ impl PasswordHasher {
         stored: Option<&str>,
         request: HashRequest,
     ) -> Result<PasswordCheck, Error> {
-        let _turn = self.queue.wait(request)?;
+        let _permit = self.queue.wait(request)?;
         let composed = nfc(password);
         let check = self.check_form(&composed, stored)?;
         if composed == password {

@@ -4,51 +4,33 @@
 //! looked up so, and uploads recorded.
 
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::error::Error;
-use crate::semaphore::lock;
+use crate::semaphore::{Semaphore, lock};
 
 /// Gathers entries of type `T` that threads submit, and hands each thread the `V` that a query returned for its entry.
 pub struct Batches<T, V> {
-    /// How many queries may run before an entry waits, at least 1. With more of them each serves fewer entries, and so
+    /// A permit for each query that may run before an entry waits. With more of them each serves fewer entries, and so
     /// costs more for each, but more cores work on them.
-    max_running: usize,
+    running: Arc<Semaphore>,
     /// How long an entry waits for the end of a running query. After that its thread starts another query, on another
     /// connection. Otherwise it would wait for two round trips to a distant database, and for seconds if connections
     /// hang.
     max_queued: Duration,
-    state: Mutex<BatchesState<T, V>>,
+    /// The entries that are in no query yet. The thread of the first one runs a query for all that are there by then.
+    queue: Mutex<Vec<Entry<T, V>>>,
 }
 
-struct BatchesState<T, V> {
-    /// The entries that are in no query yet.
-    queue: Vec<Arc<Entry<T, V>>>,
-    /// How many queries run. More than `max_running` if entries have waited too long.
-    running: usize,
-}
+/// What one thread has submitted, and where it waits for the outcome.
+type Entry<T, V> = (T, SyncSender<Result<V, Error>>);
 
-/// What one thread has submitted.
-struct Entry<T, V> {
-    value: T,
-    thread: Thread,
-    outcome: Mutex<Option<Result<V, Error>>>,
-}
-
-impl<T, V> Entry<T, V> {
-    /// Hands the thread its outcome.
-    fn finish(&self, outcome: Result<V, Error>) {
-        *lock(&self.outcome) = Some(outcome);
-        self.thread.unpark();
-    }
-}
-
-impl<T: Clone, V> Batches<T, V> {
+impl<T, V> Batches<T, V> {
+    /// At most `max_running` queries run before an entry waits, at least 1.
     pub fn new(max_running: usize, max_queued: Duration) -> Batches<T, V> {
-        let state = BatchesState { queue: Vec::new(), running: 0 };
-        Batches { max_running, max_queued, state: Mutex::new(state) }
+        Batches { running: Semaphore::new(max_running), max_queued, queue: Mutex::default() }
     }
 
     /// Has `value` served by a query, its own or another thread's, and waits for the outcome. `query` returns an
@@ -57,96 +39,38 @@ impl<T: Clone, V> Batches<T, V> {
     pub fn submit(
         &self,
         value: T,
-        query: impl Fn(&[T]) -> Result<Vec<V>, Error>,
+        query: impl FnOnce(&[T]) -> Result<Vec<V>, Error>,
     ) -> Result<V, Error> {
-        let entry = Arc::new(Entry { value, thread: thread::current(), outcome: Mutex::new(None) });
-        let deadline = Instant::now() + self.max_queued;
-        let mut state = lock(&self.state);
-        state.queue.push(entry.clone());
-        loop {
-            match self.next_step(state, &entry, deadline) {
-                Step::Query(turn, batch) => batch.run(turn, &query),
-                Step::Wait(rest) => thread::park_timeout(rest),
-                Step::WaitForOther => thread::park(),
-            }
-            if let Some(outcome) = lock(&entry.outcome).take() {
-                return outcome;
-            }
-            state = lock(&self.state);
+        let (sender, receiver) = sync_channel(1);
+        let is_first = {
+            let mut queue = lock(&self.queue);
+            queue.push((value, sender));
+            queue.len() == 1
+        };
+        if is_first {
+            self.run(query);
         }
+        // Another thread drops the sender only if its query panicked.
+        let panicked = || Error::Internal("the query of another request panicked".into());
+        receiver.recv().unwrap_or_else(|_| Err(panicked()))
     }
 
-    fn next_step(
-        &self,
-        mut state: MutexGuard<BatchesState<T, V>>,
-        entry: &Arc<Entry<T, V>>,
-        deadline: Instant,
-    ) -> Step<'_, T, V> {
-        if !state.queue.first().is_some_and(|first| Arc::ptr_eq(first, entry)) {
-            return Step::WaitForOther;
-        }
-        let rest = deadline.saturating_duration_since(Instant::now());
-        if state.running >= self.max_running && !rest.is_zero() {
-            return Step::Wait(rest);
-        }
-        state.running += 1;
-        Step::Query(Turn(self), Batch { entries: mem::take(&mut state.queue) })
-    }
-}
-
-/// The next action of a thread that waits for its outcome.
-enum Step<'a, T, V> {
-    /// Its entry is the first in the queue: it runs a query for all that are there.
-    Query(Turn<'a, T, V>, Batch<T, V>),
-    /// Its entry is the first in the queue, and waits this long for the end of a running query.
-    Wait(Duration),
-    /// Another thread's query has its entry, or will have it, because that thread's own comes first in the queue.
-    WaitForOther,
-}
-
-/// The right to run a query. When it is dropped, the next query may begin.
-struct Turn<'a, T, V>(&'a Batches<T, V>);
-
-impl<T, V> Drop for Turn<'_, T, V> {
-    fn drop(&mut self) {
-        let mut state = lock(&self.0.state);
-        state.running -= 1;
-        let next = state.queue.first().cloned();
-        // Before the other thread wakes up, and takes the lock itself.
-        drop(state);
-        if let Some(next) = next {
-            next.thread.unpark();
-        }
-    }
-}
-
-/// The entries of one query. When it is dropped, each of them has an outcome.
-struct Batch<T, V> {
-    /// Those that have no outcome yet.
-    entries: Vec<Arc<Entry<T, V>>>,
-}
-
-impl<T: Clone, V> Batch<T, V> {
-    fn run(mut self, turn: Turn<T, V>, query: impl Fn(&[T]) -> Result<Vec<V>, Error>) {
-        let values: Vec<T> = self.entries.iter().map(|entry| entry.value.clone()).collect();
-        let outcome = query(&values);
+    /// Runs a query for all entries that are in the queue once a permit is free, and hands out the outcomes.
+    fn run(&self, query: impl FnOnce(&[T]) -> Result<Vec<V>, Error>) {
+        let permit = self.running.acquire_or_exceed((), self.max_queued);
+        let entries = mem::take(&mut *lock(&self.queue));
+        let (values, senders): (Vec<T>, Vec<_>) = entries.into_iter().unzip();
+        let outcomes = query(&values);
         // The database works on the next entries while these threads wake up.
-        drop(turn);
-        match outcome {
-            Ok(outcomes) => {
-                let finish = |(entry, outcome): (Arc<Entry<T, V>>, V)| entry.finish(Ok(outcome));
-                self.entries.drain(..).zip(outcomes).for_each(finish);
-            }
-            Err(error) => self.entries.drain(..).for_each(|one| one.finish(Err(error.clone()))),
-        }
-    }
-}
-
-impl<T, V> Drop for Batch<T, V> {
-    fn drop(&mut self) {
-        // Some are left only if the query panicked.
-        for entry in self.entries.drain(..) {
-            entry.finish(Err(Error::Internal("the query of another request panicked".into())));
+        drop(permit);
+        let mut outcomes = outcomes.map(Vec::into_iter);
+        for sender in senders {
+            let outcome = match &mut outcomes {
+                Ok(outcomes) => outcomes.next().map(Ok),
+                Err(error) => Some(Err(error.clone())),
+            };
+            // The thread waits for it, and the channel has room for it, so this neither fails nor waits.
+            outcome.map(|outcome| sender.send(outcome));
         }
     }
 }
@@ -156,6 +80,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
 
     use super::*;
 
@@ -194,7 +119,7 @@ mod tests {
                     scope.spawn(move || matches!(ten(), Ok(ten) if ten == key * 10))
                 };
                 let waiting: Vec<_> = (1..=20).map(submit).collect();
-                while lock(&batches.state).queue.len() < 20 {
+                while lock(&batches.queue).len() < 20 {
                     thread::yield_now();
                 }
                 one.wait();

@@ -19,7 +19,7 @@ use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 use crate::request::context::RequestContext;
 use crate::request::identity::{self, Exporter};
-use crate::request::turns::ExportTurn;
+use crate::request::turns::ExportPermits;
 
 fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
     let email = query.filter("email", rules::search_part);
@@ -54,7 +54,7 @@ pub fn simple(_: &mut RequestContext, _: Exporter) -> Result<Response, Error> {
     response::json(200, &json!({ "users": "export simple status" }))
 }
 
-/// Waits for a turn, reads the first batch and counts the rows before the response begins. Whatever fails until then is
+/// Waits for permits, reads the first batch and counts the rows before the response begins. Whatever fails until then is
 /// still an error with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
 fn export(
     context: &mut RequestContext,
@@ -64,7 +64,7 @@ fn export(
 ) -> Result<Response, Error> {
     let (db, config) = (context.app.db.clone(), &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
-    let turn = context.export_turn(deadline)?;
+    let permits = context.export_permits(deadline)?;
     let max_rows = i64::from(config.export_max_rows);
     let (is_filtered, counted) = (email_pattern.is_some(), email_pattern.clone());
     let mut next = Some(ExportPosition::START);
@@ -77,7 +77,7 @@ fn export(
         next = end;
         csv.finish().map(Some)
     };
-    let response = export_response(context, user, ("users", has_mark), read, turn, deadline)?;
+    let response = export_response(context, user, ("users", has_mark), read, permits, deadline)?;
     let count = statements::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
     if count > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
@@ -108,16 +108,16 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
 /// and the date. `read` reads a batch of them as CSV, `None` after the last one, and fails with [`Error::TimedOut`] if
 /// that takes longer than the deadline that it is given. The first batch is read by `deadline`, before the response
 /// begins, so that a failure still has a status. Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`
-/// says. The turn ends with the export.
+/// says. The permits are dropped at the end of the export.
 ///
-/// Before each batch the sender is looked up again, because the wait for the turn may have been long, and a client that
+/// Before each batch the sender is looked up again, because the wait for the permits may have been long, and a client that
 /// reads slowly is to get nothing new after its session or its rights have ended.
 pub fn export_response(
     context: &RequestContext,
     user: Exporter,
     (subject, has_mark): (&str, bool),
     mut read: impl FnMut(Instant) -> Result<Option<Vec<u8>>, Error> + Send + 'static,
-    turn: ExportTurn,
+    permits: ExportPermits,
     deadline: Instant,
 ) -> Result<Response, Error> {
     let check_sender = identity::sender_check(context, user);
@@ -125,7 +125,7 @@ pub fn export_response(
     let first = read(deadline)?;
     let timeout = context.app.config.export_timeout;
     let rest = iter::from_fn(move || {
-        let _held_until_the_end = &turn;
+        let _held_until_the_end = &permits;
         let failed = |error: Error| {
             let level = if error.status() < 500 { Level::Warn } else { Level::Error };
             log::log!(level, "an export broke off: {}", error.cause());

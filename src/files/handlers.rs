@@ -151,10 +151,10 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let page = page?;
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
-    let needs_turn = deleted || query.search.is_some() || most_read > MANY_FILES;
-    let App { config, turns, .. } = context.app.as_ref();
+    let needs_permit = deleted || query.search.is_some() || most_read > MANY_FILES;
+    let App { config, permits, .. } = context.app.as_ref();
     let (network, timeout) = (context.limited_network(), config.database_timeout);
-    let _turn = needs_turn.then(|| turns.search(user.id(), network, timeout)).transpose()?;
+    let _permits = needs_permit.then(|| permits.search(user.id(), network, timeout)).transpose()?;
     if deleted {
         return undo::list(context, user, &query, page);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::sessions::SessionLookups;
-use super::turns::Turns;
+use super::turns::Permits;
 use super::waiters::Waiters;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
@@ -42,7 +42,7 @@ pub struct App {
     pub sealing_keys: Arc<SealingKeys>,
     pub refused_passwords: RefusedPasswords,
     pub hasher: PasswordHasher,
-    pub turns: Turns,
+    pub permits: Permits,
     pub waiters: Arc<Waiters>,
     /// The token buckets of all rate limits.
     pub buckets: Buckets,
@@ -76,7 +76,7 @@ impl App {
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
             // One connection is left for everything else, if there are more.
-            turns: Turns::new(cores.min(db.max_open() - 1).max(1)),
+            permits: Permits::new(cores.min(db.max_open() - 1).max(1)),
             waiters: Arc::new(Waiters::new()),
             buckets: Buckets::new(),
             metrics,

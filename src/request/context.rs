@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
-use super::turns::ExportTurn;
+use super::turns::ExportPermits;
 use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::{BucketDecision, Taken};
 use crate::body_memory::{Owner, SMALL_BODY};
@@ -126,17 +126,17 @@ impl RequestContext<'_> {
         (!self.is_local_without_proxy()).then(|| network(self.client))
     }
 
-    /// The request for a turn in the hash queue.
+    /// The request for a permit of the hash queue.
     pub fn hash_request(&self) -> HashRequest {
         let is_signed_in = self.authenticated.is_some();
         HashRequest { is_signed_in, network: self.limited_network() }
     }
 
-    /// Waits for a turn to run an export, see [`Turns::export`].
-    pub fn export_turn(&self, deadline: Instant) -> Result<ExportTurn, Error> {
+    /// Waits for the permits to run an export, see [`super::turns::Permits::export`].
+    pub fn export_permits(&self, deadline: Instant) -> Result<ExportPermits, Error> {
         let of_network = Owner::Network(network(self.client));
         let owner = self.authenticated.map_or(of_network, Owner::User);
-        self.app.turns.export(owner, self.limited_network(), deadline)
+        self.app.permits.export(owner, self.limited_network(), deadline)
     }
 
     /// The error of a sign-in with a wrong name or password.

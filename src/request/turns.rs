@@ -1,4 +1,4 @@
-//! Turns: how much of what is expensive one user, or one client network, may run at a time. Others wait.
+//! Permits: how much of what is expensive one user, or one client network, may run at a time. Others wait.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ const MAX_EXPORTS_OF_NETWORK: usize = 8;
 /// be closed to make room for others while it waits.
 const MAX_WAITING_SEARCHES: usize = 64;
 
-/// Lists of accounts that no index helps with and that run at a time. Each reads all accounts, with all cores of the
+/// How many account lists without a usable index may run concurrently. Each reads all accounts, with all cores of the
 /// database's machine, and other lists should not wait for them.
 const MAX_LISTS_OF_ALL_ACCOUNTS: usize = 2;
 
-/// The turns of all users and networks.
-pub struct Turns {
+/// The permits of all users and networks.
+pub struct Permits {
     exports: Arc<Semaphore<Owner>>,
     exports_of_networks: Arc<Semaphore<IpAddr>>,
     searches: Arc<Semaphore<Owner>>,
@@ -33,17 +33,17 @@ pub struct Turns {
     lists_of_all_accounts: Arc<Semaphore>,
 }
 
-/// The right to run an export: the owner's, and one of those of the network. It lasts until it is dropped, as the other
-/// turns do.
-pub type ExportTurn = (Permit<Owner>, Option<Permit<IpAddr>>);
+/// The permits of an export: the owner's, and one of those of the network. They last until they are dropped, as the
+/// others do.
+pub type ExportPermits = (Permit<Owner>, Option<Permit<IpAddr>>);
 
-/// The right to run a search: the user's, the network's, and one of those of all.
-pub type SearchTurn = (Permit<Owner>, Option<Permit<Owner>>, Permit);
+/// The permits of a search: the user's, the network's, and one of those of all.
+pub type SearchPermits = (Permit<Owner>, Option<Permit<Owner>>, Permit);
 
-impl Turns {
-    /// No turn is taken yet. At most `max_searches` searches run at a time.
-    pub fn new(max_searches: usize) -> Turns {
-        Turns {
+impl Permits {
+    /// No permit is taken yet. At most `max_searches` searches run at a time.
+    pub fn new(max_searches: usize) -> Permits {
+        Permits {
             exports: Semaphore::new(MAX_EXPORTS),
             exports_of_networks: Semaphore::new(MAX_EXPORTS_OF_NETWORK),
             searches: Semaphore::with_queue(1, MAX_WAITING_SEARCHES),
@@ -55,7 +55,7 @@ impl Turns {
         }
     }
 
-    /// Ends all waits with [`Error::Unavailable`]. From now on a turn is had at once or not at all.
+    /// Ends all waits with [`Error::Unavailable`]. From now on a permit is given at once or not at all.
     pub fn close(&self) {
         self.exports.close();
         self.exports_of_networks.close();
@@ -71,7 +71,7 @@ impl Turns {
         owner: Owner,
         network: Option<IpAddr>,
         deadline: Instant,
-    ) -> Result<ExportTurn, Error> {
+    ) -> Result<ExportPermits, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let refusal = || if left().is_zero() { Error::TimedOut } else { Error::Unavailable };
         let own = self.exports.acquire(owner, left()).ok_or_else(refusal)?;
@@ -88,7 +88,7 @@ impl Turns {
         user: Uuid,
         network: Option<IpAddr>,
         timeout: Duration,
-    ) -> Result<SearchTurn, Error> {
+    ) -> Result<SearchPermits, Error> {
         let deadline = Instant::now() + timeout;
         let left = || deadline.saturating_duration_since(Instant::now());
         let own = |owner| self.searches.acquire(owner, left()).ok_or(Error::Unavailable);

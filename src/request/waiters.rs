@@ -16,7 +16,7 @@ use crate::semaphore::lock;
 /// Most waiting requests of a user's sessions, and as many of the user's personal access tokens.
 const MAX_WAITING: usize = 4;
 
-/// The time between two looks at the database.
+/// The time between two polls of the database.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Who waits, and for what.
@@ -53,7 +53,7 @@ impl Waiters {
     pub fn start(self: &Arc<Self>, max: usize, db: Arc<Database>) -> io::Result<()> {
         lock(&self.state).max = max;
         let waiters = self.clone();
-        let run = move || while waiters.look(&db) {};
+        let run = move || while waiters.poll(&db) {};
         thread::Builder::new().name("changes".into()).spawn(run).map(drop)
     }
 
@@ -85,7 +85,7 @@ impl Waiters {
             number
         };
         self.begun.notify_one();
-        // However the wait ends, the caller looks at the database itself.
+        // However the wait ends, the caller queries the database itself.
         let _ = woken.recv_timeout(timeout);
         lock(&self.state).waiting.remove(&number);
         true
@@ -96,8 +96,9 @@ impl Waiters {
         lock(&self.state).waiting.len()
     }
 
-    /// Waits for waiting requests, and then asks the database once. Returns false if none may wait any more.
-    fn look(&self, db: &Database) -> bool {
+    /// Blocks until a request is waiting, then polls the database once for all of them. Returns false if none may wait
+    /// any more.
+    fn poll(&self, db: &Database) -> bool {
         let is_idle = |state: &mut State| state.waiting.is_empty();
         let idle = self.begun.wait_while(lock(&self.state), is_idle);
         drop(idle.unwrap_or_else(PoisonError::into_inner));

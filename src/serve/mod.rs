@@ -255,11 +255,11 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Says that the process stops, and ends all waits for a turn or for changes. Returns how long open requests may take.
+/// Says that the process stops, and ends all waits for a permit or for changes. Returns how long open requests may take.
 fn begin_stop(app: &App) -> Duration {
     log::info!("stopping: open requests are finished");
     supervisor::stopping(app.config.max_stop);
-    app.turns.close();
+    app.permits.close();
     app.hasher.queue.close();
     app.waiters.close();
     app.db.close_turns();
