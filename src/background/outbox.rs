@@ -26,7 +26,7 @@ use crate::db::installation;
 use crate::db::outbox::{self, LeasedMessage};
 use crate::error::Error;
 use crate::mail::kind::{MailLink, mail_kind};
-use crate::mail::{Mail, MailError, Mailer, Phase};
+use crate::mail::{Mail, MailError, Mailer};
 use crate::model::timestamp::Timestamp;
 use crate::model::user::Role;
 use crate::telemetry::metrics::Metrics;
@@ -98,7 +98,7 @@ impl OutboxSender {
         };
         let retry = !error.is_final;
         // Steps up to `MAIL FROM` do not depend on the recipient, so every other message would fail in the same way.
-        let is_unusable = retry && error.phase <= Phase::MailFrom;
+        let is_unusable = error.is_for_all();
         if outbox::defer(&self.db, &message, &error.to_string(), retry, is_unusable)? {
             log::error!("mail {id} ({kind}, user {user}) given up: {error}");
         } else {

@@ -3,11 +3,18 @@
 
 use std::fmt;
 
+use super::reply::Reply;
+
+/// The steps in which a server may refuse this message, and not all of them.
+const OF_MESSAGE: [&str; 4] = ["MAIL FROM", "RCPT TO", "DATA", "message"];
+
 /// Why a message was not sent. Shown as the step and the cause, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailError {
-    /// The step of the delivery that failed.
-    pub phase: Phase,
+    /// The step of the delivery that failed: `composing`, `connecting`, `greeting` (the server's first reply), `EHLO`,
+    /// `STARTTLS`, `TLS` (the handshake), `AUTH`, `MAIL FROM`, `RCPT TO`, `DATA`, or `message` (the message itself,
+    /// and the reply to it).
+    pub step: &'static str,
     /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
     /// no e-mail address.
     pub cause: String,
@@ -16,59 +23,32 @@ pub struct MailError {
     pub is_final: bool,
 }
 
-/// The steps of a delivery, in the order in which they happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    /// Writing the message.
-    Compose,
-    /// Looking up the server's name, and opening a connection.
-    Connect,
-    /// The server's first reply.
-    Greeting,
-    Ehlo,
-    StartTls,
-    /// The TLS handshake.
-    Tls,
-    Auth,
-    MailFrom,
-    RcptTo,
-    Data,
-    /// The message itself, and the server's reply to it.
-    Content,
-    Quit,
-}
-
 impl MailError {
-    pub(super) fn rejected(phase: Phase, cause: impl Into<String>) -> MailError {
-        MailError { phase, cause: cause.into(), is_final: true }
+    pub(super) fn rejected(step: &'static str, cause: impl Into<String>) -> MailError {
+        MailError { step, cause: cause.into(), is_final: true }
     }
 
-    pub(super) fn unavailable(phase: Phase, cause: impl Into<String>) -> MailError {
-        MailError { phase, cause: cause.into(), is_final: false }
+    pub(super) fn unavailable(step: &'static str, cause: impl Into<String>) -> MailError {
+        MailError { step, cause: cause.into(), is_final: false }
+    }
+
+    /// The error of a negative reply. A reply in the 500s is final if it refuses the message. Before `MAIL FROM` it
+    /// refuses the settings instead, and so does a reply that demands authentication or encryption (530 to 539,
+    /// RFC 4954 and RFC 3207).
+    pub(super) fn refused(step: &'static str, reply: &Reply) -> MailError {
+        let is_about_message = OF_MESSAGE.contains(&step) && !(530..540).contains(&reply.code);
+        let is_final = reply.code / 100 == 5 && is_about_message;
+        MailError { step, cause: reply.to_string(), is_final }
+    }
+
+    /// Whether the server takes no message at the moment, so that others would fail as well.
+    pub fn is_for_all(&self) -> bool {
+        !self.is_final && (self.step == "MAIL FROM" || !OF_MESSAGE.contains(&self.step))
     }
 }
 
 impl fmt::Display for MailError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.phase, self.cause)
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Compose => "composing",
-            Phase::Connect => "connecting",
-            Phase::Greeting => "greeting",
-            Phase::Ehlo => "EHLO",
-            Phase::StartTls => "STARTTLS",
-            Phase::Tls => "TLS",
-            Phase::Auth => "AUTH",
-            Phase::MailFrom => "MAIL FROM",
-            Phase::RcptTo => "RCPT TO",
-            Phase::Data => "DATA",
-            Phase::Content => "message",
-            Phase::Quit => "QUIT",
-        })
+        write!(f, "{}: {}", self.step, self.cause)
     }
 }

@@ -13,7 +13,7 @@ use lettre::message::{Mailbox, SinglePart};
 use time::macros::format_description;
 use uuid::Uuid;
 
-use super::error::{MailError, Phase};
+use super::error::MailError;
 use super::kind::{MailKind, MailLink, substitute};
 use crate::model::timestamp::Timestamp;
 
@@ -81,12 +81,12 @@ pub fn compose(
         Mailbox::new(sender.name.as_deref().and_then(display_name), ascii_domain(&sender.email));
     let address = recipient
         .parse::<Address>()
-        .map_err(|_| MailError::rejected(Phase::Compose, "the address is malformed"))?;
+        .map_err(|_| MailError::rejected("composing", "the address is malformed"))?;
     let to = Mailbox::new(None, ascii_domain(&address));
     // Asks for no automatic reply, such as a notice of absence (RFC 3834).
     let auto_submitted = HeaderName::new_from_ascii_str("Auto-Submitted");
     let id = format!("<{}@{}>", Uuid::new_v4(), sender.email.domain());
-    let unwritable = |_| MailError::rejected(Phase::Compose, "the message cannot be written");
+    let unwritable = |_| MailError::rejected("composing", "the message cannot be written");
     // Without an envelope the library would parse the headers that it has just written, and it cannot parse all of
     // them.
     let envelope = Envelope::new(Some(sender.email.clone()), vec![to.email.clone()]);

@@ -12,7 +12,7 @@ use lettre::message::Mailbox;
 use crate::config::{Config, MailServer, Smtp};
 use crate::model::timestamp::Timestamp;
 
-pub use error::{MailError, Phase};
+pub use error::MailError;
 use message::MailLinks;
 
 pub use message::Mail;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use super::error::{MailError, Phase};
+use super::error::MailError;
 use super::message::ComposedMessage;
 use super::reply::{Extensions, Reply};
 use super::stream::MailStream;
@@ -55,7 +55,7 @@ pub fn open_session<'a>(
         session.encrypt(&server.host)?;
     }
     session.stream.set_deadline(deadline.min(Instant::now() + MAX_WAIT));
-    session.reply(Phase::Greeting, 2)?;
+    session.reply("greeting", 2)?;
     session.ehlo()?;
     if server.encryption == Encryption::StartTls {
         session.start_tls(server)?;
@@ -74,7 +74,7 @@ fn connect(
 ) -> Result<MailStream, MailError> {
     let mut error = io::Error::other("the server's name has no address");
     for address in
-        (server.host.as_str(), server.port).to_socket_addrs().map_err(failed(Phase::Connect))?
+        (server.host.as_str(), server.port).to_socket_addrs().map_err(failed("connecting"))?
     {
         observe(&format!("* connecting to {address}"));
         let wait = deadline.saturating_duration_since(Instant::now()).min(MAX_WAIT);
@@ -89,7 +89,7 @@ fn connect(
             }
         }
     }
-    Err(failed(Phase::Connect)(error))
+    Err(failed("connecting")(error))
 }
 
 /// Describes an error. Timeouts have a text of their own, because the system's differs between operations.
@@ -101,8 +101,8 @@ fn describe(error: &io::Error) -> String {
 }
 
 /// Makes the errors of a step out of those of the connection. Another attempt may succeed.
-fn failed(phase: Phase) -> impl Fn(io::Error) -> MailError {
-    move |error| MailError::unavailable(phase, describe(&error))
+fn failed(step: &'static str) -> impl Fn(io::Error) -> MailError {
+    move |error| MailError::unavailable(step, describe(&error))
 }
 
 /// A dialogue with a mail server.
@@ -119,9 +119,9 @@ pub struct SmtpSession<'a> {
 impl SmtpSession<'_> {
     /// Introduces this host and learns what the server offers.
     fn ehlo(&mut self) -> Result<(), MailError> {
-        let address = self.stream.local_address().map_err(failed(Phase::Ehlo))?;
+        let address = self.stream.local_address().map_err(failed("EHLO"))?;
         let name = client_name(rustix::system::uname().nodename().to_str().ok(), address);
-        let reply = self.command(Phase::Ehlo, &format!("EHLO {name}"))?;
+        let reply = self.command("EHLO", &format!("EHLO {name}"))?;
         self.extensions = Extensions::of(&reply);
         Ok(())
     }
@@ -130,14 +130,14 @@ impl SmtpSession<'_> {
     /// it may have been forged (RFC 3207, 4.2). Fails if encryption is required but not offered.
     fn start_tls(&mut self, server: &MailServer) -> Result<(), MailError> {
         if self.extensions.start_tls {
-            self.command(Phase::StartTls, "STARTTLS")?;
+            self.command("STARTTLS", "STARTTLS")?;
             self.encrypt(&server.host)?;
             return self.ehlo();
         }
         if server.requires_encryption() {
             let cause = "not offered, and passwords are not sent without encryption";
             self.quit();
-            return Err(MailError::unavailable(Phase::StartTls, cause));
+            return Err(MailError::unavailable("STARTTLS", cause));
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl SmtpSession<'_> {
     /// Does the TLS handshake.
     fn encrypt(&mut self, host: &str) -> Result<(), MailError> {
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
-        self.stream.encrypt(host).map_err(failed(Phase::Tls))?;
+        self.stream.encrypt(host).map_err(failed("TLS"))?;
         let version = self.stream.tls_version().unwrap_or_default();
         (self.observe)(&format!("* encrypted with {version}, the certificate is valid for {host}"));
         Ok(())
@@ -160,14 +160,14 @@ impl SmtpSession<'_> {
             }
             parameters = " SMTPUTF8 BODY=8BITMIME";
         }
-        self.command(Phase::MailFrom, &format!("MAIL FROM:<{}>{parameters}", message.sender))?;
-        self.command(Phase::RcptTo, &format!("RCPT TO:<{}>", message.recipient))?;
-        self.send(Phase::Data, "DATA", "DATA")?;
-        self.reply(Phase::Data, 3)?;
+        self.command("MAIL FROM", &format!("MAIL FROM:<{}>{parameters}", message.sender))?;
+        self.command("RCPT TO", &format!("RCPT TO:<{}>", message.recipient))?;
+        self.send("DATA", "DATA", "DATA")?;
+        self.reply("DATA", 3)?;
         (self.observe)(&format!("* the message, {} bytes", message.bytes.len()));
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_ACCEPTANCE));
-        self.stream.send(&dot_stuffed(&message.bytes)).map_err(failed(Phase::Content))?;
-        self.reply(Phase::Content, 2).map(drop)
+        self.stream.send(&dot_stuffed(&message.bytes)).map_err(failed("message"))?;
+        self.reply("message", 2).map(drop)
     }
 
     /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, because some servers offer nothing else.
@@ -176,61 +176,52 @@ impl SmtpSession<'_> {
         if self.extensions.auth_plain {
             let response = BASE64_STANDARD.encode(format!("\0{name}\0{password}"));
             let command = format!("AUTH PLAIN {response}");
-            self.send(Phase::Auth, &command, "AUTH PLAIN (not shown)")?;
+            self.send("AUTH", &command, "AUTH PLAIN (not shown)")?;
         } else if self.extensions.auth_login {
-            self.send(Phase::Auth, "AUTH LOGIN", "AUTH LOGIN")?;
+            self.send("AUTH", "AUTH LOGIN", "AUTH LOGIN")?;
             // The server asks for the user first, then for the password, in texts that differ between servers.
-            self.reply(Phase::Auth, 3)?;
-            self.send(Phase::Auth, &BASE64_STANDARD.encode(name), "(user, not shown)")?;
-            self.reply(Phase::Auth, 3)?;
-            self.send(Phase::Auth, &BASE64_STANDARD.encode(password), "(password, not shown)")?;
+            self.reply("AUTH", 3)?;
+            self.send("AUTH", &BASE64_STANDARD.encode(name), "(user, not shown)")?;
+            self.reply("AUTH", 3)?;
+            self.send("AUTH", &BASE64_STANDARD.encode(password), "(password, not shown)")?;
         } else {
             let cause = "the server offers neither PLAIN nor LOGIN";
-            return Err(MailError::unavailable(Phase::Auth, cause));
+            return Err(MailError::unavailable("AUTH", cause));
         }
-        self.reply(Phase::Auth, 2).map(drop)
+        self.reply("AUTH", 2).map(drop)
     }
 
     /// Ends the session with `QUIT`. Errors are ignored, because the outcome of the delivery is already known.
     pub fn quit(&mut self) {
-        let outcome = self.send(Phase::Quit, "QUIT", "QUIT");
+        let outcome = self.send("QUIT", "QUIT", "QUIT");
         self.stream.set_deadline(Instant::now() + MAX_QUIT);
-        let _ = outcome.and_then(|()| self.reply(Phase::Quit, 2));
+        let _ = outcome.and_then(|()| self.reply("QUIT", 2));
     }
 
     /// Sends a command and reads the reply, which must be positive.
-    fn command(&mut self, phase: Phase, command: &str) -> Result<Reply, MailError> {
-        self.send(phase, command, command)?;
-        self.reply(phase, 2)
+    fn command(&mut self, step: &'static str, command: &str) -> Result<Reply, MailError> {
+        self.send(step, command, command)?;
+        self.reply(step, 2)
     }
 
     /// Sends a line. The observer is given `shown` instead, in which passwords are left out. The reply must come within
     /// [`MAX_WAIT`].
-    fn send(&mut self, phase: Phase, line: &str, shown: &str) -> Result<(), MailError> {
+    fn send(&mut self, step: &'static str, line: &str, shown: &str) -> Result<(), MailError> {
         (self.observe)(&format!("> {shown}"));
         self.stream.set_deadline(self.deadline.min(Instant::now() + MAX_WAIT));
-        self.stream.send(format!("{line}\r\n").as_bytes()).map_err(failed(phase))
+        self.stream.send(format!("{line}\r\n").as_bytes()).map_err(failed(step))
     }
 
     /// Reads a reply. Fails unless its code begins with the digit `expected`.
-    fn reply(&mut self, phase: Phase, expected: u16) -> Result<Reply, MailError> {
-        let reply = self.stream.read_reply().map_err(failed(phase))?;
+    fn reply(&mut self, step: &'static str, expected: u16) -> Result<Reply, MailError> {
+        let reply = self.stream.read_reply().map_err(failed(step))?;
         let (last, others) = reply.lines.split_last().map_or(("", &[][..]), |(l, o)| (l, o));
         for line in others {
             (self.observe)(&format!("< {}-{line}", reply.code));
         }
         (self.observe)(&format!("< {} {last}", reply.code));
-        if reply.code / 100 == expected { Ok(reply) } else { Err(refusal(phase, &reply)) }
+        if reply.code / 100 == expected { Ok(reply) } else { Err(MailError::refused(step, &reply)) }
     }
-}
-
-/// The error of a negative reply. A reply in the 500s is final if it refuses the message. Before `MAIL FROM` it refuses
-/// the settings instead, and so does a reply that demands authentication or encryption (530 to 539, RFC 4954 and
-/// RFC 3207).
-fn refusal(phase: Phase, reply: &Reply) -> MailError {
-    let is_about_message = phase >= Phase::MailFrom && !(530..540).contains(&reply.code);
-    let is_final = reply.code / 100 == 5 && is_about_message;
-    MailError { phase, cause: reply.to_string(), is_final }
 }
 
 /// The error of a message with an address that is not ASCII, if the server takes only ASCII. If it is the sender's
@@ -238,8 +229,8 @@ fn refusal(phase: Phase, reply: &Reply) -> MailError {
 fn not_expressible(message: &ComposedMessage) -> MailError {
     let cause = "the address is not ASCII, and the server does not offer SMTPUTF8";
     match message.sender.is_ascii() {
-        true => MailError::rejected(Phase::RcptTo, cause),
-        false => MailError::unavailable(Phase::MailFrom, cause),
+        true => MailError::rejected("RCPT TO", cause),
+        false => MailError::unavailable("MAIL FROM", cause),
     }
 }
 
@@ -296,22 +287,22 @@ mod tests {
 
     #[test]
     fn only_a_refusal_of_the_message_is_final() {
-        for (phase, code, is_final) in [
-            (Phase::Greeting, 554, false),
-            (Phase::Ehlo, 550, false),
-            (Phase::StartTls, 501, false),
-            (Phase::Auth, 535, false),
-            (Phase::MailFrom, 530, false),
-            (Phase::MailFrom, 451, false),
-            (Phase::MailFrom, 550, true),
-            (Phase::RcptTo, 450, false),
-            (Phase::RcptTo, 550, true),
-            (Phase::Data, 354, false),
-            (Phase::Data, 554, true),
-            (Phase::Content, 421, false),
-            (Phase::Content, 552, true),
+        for (step, code, is_final) in [
+            ("greeting", 554, false),
+            ("EHLO", 550, false),
+            ("STARTTLS", 501, false),
+            ("AUTH", 535, false),
+            ("MAIL FROM", 530, false),
+            ("MAIL FROM", 451, false),
+            ("MAIL FROM", 550, true),
+            ("RCPT TO", 450, false),
+            ("RCPT TO", 550, true),
+            ("DATA", 354, false),
+            ("DATA", 554, true),
+            ("message", 421, false),
+            ("message", 552, true),
         ] {
-            let error = refusal(phase, &reply(code, &["no"]));
+            let error = MailError::refused(step, &reply(code, &["no"]));
             assert_eq!(error.is_final, is_final, "{error}");
         }
     }
@@ -327,7 +318,7 @@ mod tests {
             (&["ann@example.com"], "RCPT TO: 550"),
             (&[""], "RCPT TO: 550"),
         ] {
-            assert_eq!(refusal(Phase::RcptTo, &reply(550, lines)).to_string(), shown);
+            assert_eq!(MailError::refused("RCPT TO", &reply(550, lines)).to_string(), shown);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::output::print_line;
 use crate::config::{Config, Smtp, UnknownVariable};
 use crate::mail::kind::MailKind;
-use crate::mail::{Mail, MailError, Mailer, Phase};
+use crate::mail::{Mail, MailError, Mailer};
 use crate::model::timestamp::Timestamp;
 use crate::serve::CommandError;
 
@@ -39,57 +39,56 @@ pub fn send_test_mail(config: &Config, address: &str) -> Result<(), CommandError
 
 /// Says which of the settings that mail needs are not set.
 fn missing_settings(config: &Config) -> Vec<String> {
-    let no_server =
-        |state| vec![format!("CLOAKROOM_SMTP_URL {state}, so no mail is sent; {SERVER}")];
-    match config.smtp {
-        Smtp::Off => return no_server("holds the word none"),
-        Smtp::Unset => return no_server("is not set"),
-        Smtp::Server(_) => {}
+    let state = match config.smtp {
+        Smtp::Off => "holds the word none",
+        Smtp::Unset => "is not set",
+        Smtp::Server(_) => "",
+    };
+    if !state.is_empty() {
+        return vec![format!("CLOAKROOM_SMTP_URL {state}, so no mail is sent; {SERVER}")];
     }
+    let confirmation_page = config.email_confirmation_url.as_ref();
     let settings = [
-        ("CLOAKROOM_MAIL_FROM", config.mail_from.is_none()),
-        ("CLOAKROOM_PASSWORD_RESET_URL", config.password_reset_url.is_none()),
-        (
-            "CLOAKROOM_EMAIL_CONFIRMATION_URL",
-            config.confirms_email() && config.email_confirmation_url.is_none(),
-        ),
+        ("MAIL_FROM", config.mail_from.is_none()),
+        ("PASSWORD_RESET_URL", config.password_reset_url.is_none()),
+        ("EMAIL_CONFIRMATION_URL", config.confirms_email() && confirmation_page.is_none()),
     ];
     let missing = settings.into_iter().filter(|(_, is_missing)| *is_missing);
-    missing.map(|(name, _)| format!("{name} is not set, and CLOAKROOM_SMTP_URL needs it")).collect()
+    missing
+        .map(|(name, _)| format!("CLOAKROOM_{name} is not set, and CLOAKROOM_SMTP_URL needs it"))
+        .collect()
 }
 
 /// Returns what an administrator can do about the error.
 pub fn advice(error: &MailError) -> &'static str {
-    match error.phase {
-        Phase::Compose => "Check the address after --to.",
-        Phase::Connect => {
+    match error.step {
+        "composing" => "Check the address after --to.",
+        "connecting" => {
             "Check the host and the port in CLOAKROOM_SMTP_URL, and whether a firewall lets connections out."
         }
-        Phase::Greeting | Phase::Ehlo => {
+        "greeting" | "EHLO" => {
             "Check the port in CLOAKROOM_SMTP_URL: smtps:// is for port 465, smtp:// for 587 and 25."
         }
-        Phase::StartTls => {
+        "STARTTLS" => {
             "Use smtps:// with port 465, or a port on which the server offers STARTTLS, usually 587."
         }
-        Phase::Tls => {
+        "TLS" => {
             "The host in CLOAKROOM_SMTP_URL must be the name in the server's certificate, and the certificate's \
              authority must be trusted by this system (or be in the file that SSL_CERT_FILE names); smtps:// is for \
              port 465, smtp:// for 587 and 25."
         }
-        Phase::Auth => {
+        "AUTH" => {
             "Check the user and the password in CLOAKROOM_SMTP_URL; characters such as @ : / % are written as %40 %3A \
              %2F %25. Some providers require a separate password for each application."
         }
-        Phase::MailFrom => {
+        "MAIL FROM" => {
             "The server does not accept this sender: check CLOAKROOM_MAIL_FROM, and whether the server asks for a user \
              and a password."
         }
-        Phase::RcptTo => {
+        "RCPT TO" => {
             "The server does not accept this recipient: check the address after --to, and whether the server asks for \
              a user and a password."
         }
-        Phase::Data | Phase::Content | Phase::Quit => {
-            "The server does not accept the message: its answer above says why."
-        }
+        _ => "The server does not accept the message: its answer above says why.",
     }
 }
