@@ -126,10 +126,8 @@ impl Contents for ContentDirectory {
     #[cfg(feature = "tools")]
     fn replace_installation_id(&self, id: Uuid) -> Result<(), String> {
         let path = self.installation_id();
-        let written = super::file_system::write_aside(&path, format!("{id}\n").as_bytes());
-        let replaced = written.and_then(|new| fs::rename(new, &path));
-        let synced = replaced.and_then(|()| sync_directory(&self.data_dir));
-        synced.map_err(|e| format!("{}: {e}", path.display()))
+        let replaced = super::file_system::replace_file(&path, format!("{id}\n").as_bytes());
+        replaced.map_err(|e| format!("{}: {e}", path.display()))
     }
 
     /// Changes both names before the first wait, so that the disk takes all of it at once. The draft must be on the

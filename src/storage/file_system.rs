@@ -37,8 +37,15 @@ pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<bool> {
     }
 }
 
+/// Writes a file in place of any with this name. It is whole or as it was, also after a crash.
+#[cfg(feature = "tools")]
+pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    fs::rename(write_aside(path, content)?, path)?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
 /// Writes a synced file under another name beside `path`, and returns its path.
-pub fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
+fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let temporary = path.with_extension(Uuid::new_v4().to_string());
     let mut file = create_file(&temporary)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());

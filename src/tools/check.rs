@@ -43,7 +43,7 @@ pub fn check(config: &Config, repairs: bool, all: bool) -> Result<(), String> {
     let (storage, db) = match open_installation(config) {
         Ok(opened) => opened,
         Err(reason) => {
-            findings.fault(reason, "");
+            findings.fault(reason);
             return findings.finish();
         }
     };
@@ -76,7 +76,7 @@ pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
             None => lost.push(*id),
         }
     }
-    let files = with_owners(&db, &lost)?;
+    let files = with_owners(&db, lost)?;
     let lost: Vec<Uuid> = files.iter().map(|file| file.id).collect();
     db.write(sql!("restore/remove_files"), &[&lost, &"file.purge", &"content lost", &true])?;
     files.iter().for_each(|file| print_line(format_args!("{file} was deleted for good")));
@@ -92,7 +92,7 @@ fn find(storage: &Storage, backup: Option<&Path>, id: Uuid) -> Result<Option<Str
     }
     let directories = [storage.content_directory(), backup].into_iter().flatten();
     let mut paths: Vec<_> = directories.map(|path| path.join(id.to_string())).collect();
-    paths.extend(storage.trash().map_or(Ok(Vec::new()), |trash| copies_in_trash(trash, id))?);
+    paths.extend(copies_in_trash(storage, id)?);
     for path in paths {
         if exists(&path).map_err(translate)? {
             return Ok(Some(path.display().to_string()));
@@ -105,7 +105,7 @@ impl Check<'_> {
     /// Runs a step, which prints what it finds. A step that cannot be finished is a fault.
     fn run(&mut self, name: &str, step: fn(&mut Self) -> Result<(), Error>) {
         if let Err(error) = step(self) {
-            self.findings.fault(format_args!("{name}: {}", error.cause()), "");
+            self.findings.fault(format_args!("{name}: {}", error.cause()));
             self.findings.sum_up(format_args!("{name}: not finished"));
         }
     }
@@ -122,14 +122,13 @@ impl Check<'_> {
             let found = FoundContents::find(self.storage, &recorded)?;
             let mut suspects = Vec::new();
             for content in recorded {
-                let outcome = found.examine(&content, true)?;
+                let outcome = found.read(&content)?;
                 suspects.extend(outcome.map(|damage| (content, damage)));
                 progress.advance(1);
             }
             // A suspect without a record was deleted since. A deletion removes the record first, so a content that was
             // missing before its record was found is missing indeed.
-            let ids: Vec<Uuid> = suspects.iter().map(|(content, _)| content.id).collect();
-            let files = with_owners(self.db, &ids)?;
+            let files = with_owners(self.db, suspects.iter().map(|(content, _)| content.id))?;
             damaged += files.len();
             for (content, damage) in &suspects {
                 if let Some(file) = files.iter().find(|file| file.id == content.id) {
@@ -144,7 +143,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports a damaged content, or brings it back from the trash.
+    /// Reports a damaged content. One that is missing, and whole in the trash, is brought back if it is to.
     fn report_damaged(
         &mut self,
         file: &FileOfOwner,
@@ -152,51 +151,37 @@ impl Check<'_> {
         damage: &Damage,
     ) -> Result<(), Error> {
         if !matches!(damage, Damage::Missing) {
-            self.findings.fault(format_args!("{file} {damage}"), "");
+            self.findings.fault(format_args!("{file} {damage}"));
             return Ok(());
         }
-        let problem = match self.storage.trash() {
-            Some(trash) => match self.look_into_trash(trash, file, content)? {
-                Some(problem) => format!("; {problem}"),
-                None => return Ok(()),
-            },
-            None => String::new(),
-        };
-        // Another process may have brought it back meanwhile.
-        let found = FoundContents::find(self.storage, slice::from_ref(content))?;
-        if found.examine(content, true)?.is_some() {
-            self.findings.fault(format_args!("{file} {damage}{problem}"), "");
-        }
-        Ok(())
-    }
-
-    /// Looks for a missing content in the trash, and brings it back if it is to. Returns what is wrong with it if it is
-    /// still missing.
-    fn look_into_trash(
-        &mut self,
-        trash: &Path,
-        file: &FileOfOwner,
-        content: &RecordedContent,
-    ) -> Result<Option<String>, Error> {
-        let (size, hash) = (content.size, Some(content.sha256.as_str()));
-        let copies = copies_in_trash(trash, content.id)?;
-        let copy = copies.iter().find(|path| examine(path, size, hash).is_none());
-        Ok(Some(match (copy, copies.first()) {
+        let copies = copies_in_trash(self.storage, content.id)?;
+        let (size, sha256) = (Some(content.size), Some(&*content.sha256));
+        let whole = copies.iter().find(|copy| examine(copy, size, sha256).is_none());
+        let found = match (whole, copies.first()) {
             (Some(copy), _) if self.repairs => match bring_back(self.storage, content.id, copy) {
                 Ok(()) => {
                     let place = copy.display();
-                    let text = format_args!("{file} was missing and is back, from {place}");
-                    self.findings.warning(text, "");
-                    return Ok(None);
+                    self.findings
+                        .warning(format_args!("{file} was missing and is back, from {place}"));
+                    return Ok(());
                 }
-                Err(error) => format!("{} cannot be moved back: {error}", copy.display()),
+                Err(error) => format!("; {} cannot be moved back: {error}", copy.display()),
             },
             (Some(copy), _) => {
-                format!("it is {}: `cloakroom check --repair` moves it back", copy.display())
+                format!("; it is {}: `cloakroom check --repair` moves it back", copy.display())
             }
-            (None, Some(other)) => format!("{} is not what was uploaded", other.display()),
-            (None, None) => "the trash does not have it".to_owned(),
-        }))
+            (None, Some(other)) => format!("; {} is not what was uploaded", other.display()),
+            (None, None) if self.storage.trash().is_some() => {
+                "; the trash does not have it".to_owned()
+            }
+            (None, None) => String::new(),
+        };
+        // Another process may have brought it back meanwhile.
+        let contents = FoundContents::find(self.storage, slice::from_ref(content))?;
+        if contents.read(content)?.is_some() {
+            self.findings.fault(format_args!("{file} {damage}{found}"));
+        }
+        Ok(())
     }
 
     /// Looks up the record of every content that is over an hour old.
@@ -224,15 +209,13 @@ impl Check<'_> {
     /// Reports a content without a record, unless it is gone by now. Returns how many were reported.
     fn report_unrecorded(&mut self, id: Uuid, is_backup_running: bool) -> Result<usize, Error> {
         let Some(age) = self.storage.age_of(id)? else { return Ok(0) };
-        let sweep = match self.storage.trash() {
-            Some(_) => "the next sweep moves it to the trash",
-            None => "the next sweep lists it for removal",
-        };
-        if age < MAX_UNSWEPT_AGE || is_backup_running {
-            self.findings.warning(format_args!("files/{id} has no record: {sweep}"), "");
-        } else {
-            self.findings.fault(format_args!("files/{id} has no record"), "");
+        if age >= MAX_UNSWEPT_AGE && !is_backup_running {
+            self.findings.fault(format_args!("files/{id} has no record"));
+            return Ok(1);
         }
+        let has_trash = self.storage.trash().is_some();
+        let what = if has_trash { "moves it to the trash" } else { "lists it for removal" };
+        self.findings.warning(format_args!("files/{id} has no record: the next sweep {what}"));
         Ok(1)
     }
 
@@ -240,33 +223,34 @@ impl Check<'_> {
     /// and statistics, with what they are made of.
     fn compare_totals(&mut self) -> Result<(), Error> {
         for row in read_at_length(self.db, sql!("checks/user_totals"))? {
-            let name: &str = row.get("name");
-            let [kept_files, kept_bytes, files, bytes] =
-                ["total_uploads", "total_storage_used", "files", "bytes"]
-                    .map(|column| row.get::<_, i64>(column));
-            let kept = count(kept_files.unsigned_abs(), "file");
-            let text = format_args!(
-                "the totals of user {name} are {kept} of {kept_bytes} bytes, the records are {files} of {bytes}"
-            );
-            self.findings.fault(text, "");
+            let number = |column| row.get::<_, i64>(column);
+            self.findings.fault(format_args!(
+                "the totals of user {} are {} of {} bytes, the records are {} of {}",
+                row.get::<_, &str>("name"),
+                count(number("total_uploads").unsigned_abs(), "file"),
+                number("total_storage_used"),
+                number("files"),
+                number("bytes")
+            ));
         }
         self.findings.end_kind();
         for row in read_at_length(self.db, sql!("checks/copies"))? {
             let (copy, faults): (&str, i64) = (row.get("copy"), row.get("faults"));
             let text =
                 format_args!("the table {copy} differs from what it is made of in {faults} rows");
-            self.findings.fault(text, "");
+            self.findings.fault(text);
         }
         self.findings.sum_up("totals: those of accounts, quotas, lists and statistics compared");
         Ok(())
     }
 }
 
-/// Returns the files in `trash` that have the id of a content, the latest day first.
-fn copies_in_trash(trash: &Path, id: Uuid) -> Result<Vec<PathBuf>, Error> {
-    let days = match fs::read_dir(trash) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(translate)?,
+/// Returns the files in the trash, if there is one, that have the id of a content, the latest day first.
+fn copies_in_trash(storage: &Storage, id: Uuid) -> Result<Vec<PathBuf>, Error> {
+    let days = match storage.trash().map(fs::read_dir) {
+        None => return Ok(Vec::new()),
+        Some(Err(e)) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Some(days) => days.map_err(translate)?,
     };
     let mut found = Vec::new();
     for day in days {

@@ -10,6 +10,7 @@ use postgres::{Client, Row};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::output::{bytes, count};
 use crate::auth::sealing::SealingKeys;
 use crate::config::Config;
 use crate::db::connector::Connector;
@@ -35,6 +36,14 @@ pub struct Totals {
     pub files: u64,
     /// Bytes of all files.
     pub bytes: u64,
+}
+
+/// As in `2 users, 3 files (1.50 GiB)`.
+impl Display for Totals {
+    fn fmt(&self, f: &mut Formatter) -> fmt::Result {
+        let (users, files) = (count(self.users, "user"), count(self.files, "file"));
+        write!(f, "{users}, {files} ({})", bytes(self.bytes))
+    }
 }
 
 impl Totals {
@@ -73,13 +82,20 @@ impl RecordedContent {
 /// caller stops at the first failure.
 pub fn batches(db: &Database) -> impl Iterator<Item = Result<Vec<RecordedContent>, Error>> {
     let mut last = Uuid::nil();
-    let read = move || {
-        let rows = db.read(sql!("files/contents_after"), &[&last])?;
-        let batch: Vec<_> = rows.iter().map(RecordedContent::of).collect();
-        last = batch.last().map_or(last, |content| content.id);
-        Ok(batch)
-    };
-    iter::repeat_with(read).take_while(|batch| !batch.as_ref().is_ok_and(Vec::is_empty))
+    iter::from_fn(move || next_batch(&mut last, |sql, params| db.read(sql, params)).transpose())
+}
+
+/// Returns the contents that follow `last` in the order of ids, about a thousand, and moves `last` on; `None` after all
+/// of them.
+pub fn next_batch<E>(
+    last: &mut Uuid,
+    query: impl FnOnce(&'static str, &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, E>,
+) -> Result<Option<Vec<RecordedContent>>, E> {
+    let rows = query(sql!("files/contents_after"), &[last])?;
+    let batch: Vec<_> = rows.iter().map(RecordedContent::of).collect();
+    let Some(newest) = batch.last() else { return Ok(None) };
+    *last = newest.id;
+    Ok(Some(batch))
 }
 
 /// A file, as messages name it.
@@ -104,7 +120,11 @@ impl Display for FileOfOwner {
 }
 
 /// Returns the files with these ids, in the order of ids, without those that are gone or whose owner is deleted.
-pub fn with_owners(db: &Database, ids: &[Uuid]) -> Result<Vec<FileOfOwner>, Error> {
+pub fn with_owners(
+    db: &Database,
+    ids: impl IntoIterator<Item = Uuid>,
+) -> Result<Vec<FileOfOwner>, Error> {
+    let ids: Vec<Uuid> = ids.into_iter().collect();
     Ok(db.read(sql!("files/with_owners"), &[&ids])?.iter().map(FileOfOwner::of).collect())
 }
 

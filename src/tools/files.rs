@@ -10,6 +10,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -23,31 +24,44 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Creates a file. There must be none with this name.
 pub fn create_file(path: &Path) -> Result<File, String> {
-    file_system::create_file(path).map_err(|e| describe(path, &e))
+    file_system::create_file(path).at(path)
 }
 
 /// Creates a directory. There must be none with this name.
 pub fn create_directory(path: &Path) -> Result<(), String> {
-    DirBuilder::new().mode(0o700).create(path).map_err(|e| describe(path, &e))
+    DirBuilder::new().mode(0o700).create(path).at(path)
 }
 
 /// Opens a file, which is made if it is missing, and locks it until it is closed. Fails with `refusal` if another
 /// process has locked it. The kernel releases the lock when the process ends, however it ends. A file is locked and not
 /// its directory, because NFS locks only files.
 pub fn lock(path: &Path, refusal: impl Display) -> Result<File, String> {
-    let options = &mut File::options();
-    let opened = options.create(true).truncate(false).write(true).mode(0o600).open(path);
-    let file = opened.map_err(|e| describe(path, &e))?;
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(path).at(path)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(refusal.to_string()),
-        Err(TryLockError::Error(error)) => Err(describe(path, &error)),
+        Err(TryLockError::WouldBlock) => return Err(refusal.to_string()),
+        Err(TryLockError::Error(error)) => Err(error).at(path)?,
+        Ok(()) => {}
+    }
+    Ok(file)
+}
+
+/// Turns an error into a text for the operator, which begins with the path that it is about.
+pub trait AtPath<T> {
+    fn at(self, path: &Path) -> Result<T, String>;
+}
+
+impl<T, E: Display> AtPath<T> for Result<T, E> {
+    fn at(self, path: &Path) -> Result<T, String> {
+        self.map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 
-/// Says what failed at this path.
-pub fn describe(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
+/// The size of a file, and its SHA-256 in hexadecimal.
+#[derive(Serialize, Deserialize)]
+pub struct Checksum {
+    pub size: u64,
+    pub sha256: String,
 }
 
 /// On which side a copy failed: a content that cannot be read is damaged, a target that cannot be written is full.
@@ -67,14 +81,13 @@ impl CopyError {
     }
 }
 
-/// Copies all of `from` to `to`, and returns the number of bytes with their SHA-256 in hexadecimal. With [`io::sink`]
-/// it only reads.
-pub fn copy_hashed(mut from: impl Read, mut to: impl Write) -> Result<(u64, String), CopyError> {
+/// Copies all of `from` to `to`, and returns the number of bytes with their SHA-256. With [`io::sink`] it only reads.
+pub fn copy_hashed(mut from: impl Read, mut to: impl Write) -> Result<Checksum, CopyError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut size, mut hash) = (0, Sha256::new());
     loop {
         let piece = match from.read(&mut buffer) {
-            Ok(0) => return Ok((size, hex(&hash.finalize()))),
+            Ok(0) => return Ok(Checksum { size, sha256: hex(&hash.finalize()) }),
             Ok(read) => buffer.get(..read).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => return Err(CopyError::Read(error)),
@@ -120,43 +133,40 @@ impl From<io::Error> for Damage {
 
 /// Compares a file with the size and, if given, with the SHA-256 in hexadecimal that it should have. Returns what is
 /// wrong with it.
-pub fn examine(path: &Path, size: u64, sha256: Option<&str>) -> Option<Damage> {
+pub fn examine(path: &Path, size: Option<u64>, sha256: Option<&str>) -> Option<Damage> {
     match sha256 {
-        Some(sha256) => read_verified(path, Some(size), sha256),
-        None => open_of_size(path, Some(size)).err(),
+        Some(sha256) => {
+            copy_verified(path, io::sink(), size, sha256).unwrap_or_else(|e| Err(e.into())).err()
+        }
+        None => open_of_size(path, size).err(),
     }
 }
 
-/// Reads a file, as [`copy_verified`] does.
-pub fn read_verified(path: &Path, size: Option<u64>, sha256: &str) -> Option<Damage> {
-    copy_verified(path, io::sink(), size, sha256).unwrap_or_else(|e| Some(e.into()))
-}
-
 /// Copies a file to `to`, and compares it with the SHA-256 and, if that is known, with the size that it should have.
-/// Returns what is wrong with it. Fails if `to` cannot be written; then, and if the file is damaged, a part may have
-/// been written.
+/// Returns its size, or what is wrong with it. Fails if `to` cannot be written; then, and if the file is damaged, a
+/// part may have been written.
 pub fn copy_verified(
     from: &Path,
     to: impl Write,
     size: Option<u64>,
     sha256: &str,
-) -> io::Result<Option<Damage>> {
+) -> io::Result<Result<u64, Damage>> {
     let source = match open_of_size(from, size) {
         Ok(source) => source,
-        Err(damage) => return Ok(Some(damage)),
+        Err(damage) => return Ok(Err(damage)),
     };
-    Ok(match copy_hashed(source, to) {
-        Ok((_, found)) if found == sha256 => None,
-        Ok(_) => Some(Damage::Hash),
-        Err(CopyError::Read(error)) => Some(error.into()),
-        Err(CopyError::Write(error)) => return Err(error),
-    })
+    match copy_hashed(source, to) {
+        Ok(found) if found.sha256 == sha256 => Ok(Ok(found.size)),
+        Ok(_) => Ok(Err(Damage::Hash)),
+        Err(CopyError::Read(error)) => Ok(Err(error.into())),
+        Err(CopyError::Write(error)) => Err(error),
+    }
 }
 
 /// Contents that were looked for, many at a time, and can now be examined one by one.
 pub struct FoundContents<'a> {
     storage: &'a Storage,
-    /// Their sizes, unless they are files.
+    /// The sizes of those in a store. Files are looked at when they are examined.
     sizes: BTreeMap<Uuid, u64>,
 }
 
@@ -164,36 +174,28 @@ impl<'a> FoundContents<'a> {
     /// Looks for contents, whose ids must be in ascending order.
     pub fn find(storage: &'a Storage, contents: &[RecordedContent]) -> Result<Self, Error> {
         let ids: Vec<Uuid> = contents.iter().map(|content| content.id).collect();
-        let sizes = match storage.content_directory() {
-            Some(_) => BTreeMap::new(),
-            None => storage.sizes(&ids)?,
-        };
+        let is_store = storage.content_directory().is_none();
+        let sizes = if is_store { storage.sizes(&ids)? } else { BTreeMap::new() };
         Ok(FoundContents { storage, sizes })
     }
 
-    /// Compares a content with its record, also its hash if `reads`. Returns what is wrong with it. Fails if it is in a
-    /// store that does not serve it.
-    pub fn examine(&self, content: &RecordedContent, reads: bool) -> Result<Option<Damage>, Error> {
-        if reads {
-            return self.copy(content, io::sink()).map_err(|_| Error::StoreUnavailable);
-        }
-        Ok(match self.storage.content_directory() {
-            Some(directory) => examine(&directory.join(content.id.to_string()), content.size, None),
-            None => self.compare_size(content),
-        })
-    }
-
-    /// Compares the size of a content that is no file.
-    fn compare_size(&self, content: &RecordedContent) -> Option<Damage> {
-        match self.sizes.get(&content.id) {
-            None => Some(Damage::Missing),
-            Some(found) if *found == content.size => None,
-            Some(found) => Some(Damage::Size(*found, content.size)),
+    /// Compares the size of a content with its record. Returns what is wrong with it.
+    pub fn examine(&self, content: &RecordedContent) -> Option<Damage> {
+        let RecordedContent { id, size, .. } = content;
+        match (self.storage.content_directory(), self.sizes.get(id)) {
+            (Some(directory), _) => examine(&directory.join(id.to_string()), Some(*size), None),
+            (None, None) => Some(Damage::Missing),
+            (None, Some(found)) => (found != size).then_some(Damage::Size(*found, *size)),
         }
     }
 
-    /// Copies a content to `to`, as [`copy_verified`] does. A store that does not serve it is a failure to read: it
-    /// says nothing about the content, and the next ones would fail as well.
+    /// Compares the size and the hash of a content with its record. Fails if it is in a store that does not serve it.
+    pub fn read(&self, content: &RecordedContent) -> Result<Option<Damage>, Error> {
+        self.copy(content, io::sink()).map_err(|_| Error::StoreUnavailable)
+    }
+
+    /// Copies a content to `to`, as [`copy_verified`] does, and returns what is wrong with it. A store that does not
+    /// serve it is a failure to read: it says nothing about the content, and the next ones would fail as well.
     pub fn copy(
         &self,
         content: &RecordedContent,
@@ -201,20 +203,19 @@ impl<'a> FoundContents<'a> {
     ) -> Result<Option<Damage>, CopyError> {
         let RecordedContent { id, size, sha256 } = content;
         if let Some(directory) = self.storage.content_directory() {
-            let path = directory.join(id.to_string());
-            return copy_verified(&path, to, Some(*size), sha256).map_err(CopyError::Write);
+            let copied = copy_verified(&directory.join(id.to_string()), to, Some(*size), sha256);
+            return copied.map(Result::err).map_err(CopyError::Write);
         }
-        if let Some(damage) = self.compare_size(content) {
+        if let Some(damage) = self.examine(content) {
             return Ok(Some(damage));
         }
         let failed =
             |e| CopyError::Read(io::Error::other(format!("files/{id} cannot be read: {e}")));
-        let Content::Stream(source) = (match self.storage.open_part(*id, *size, sha256, 0..*size) {
-            Ok(content) => content,
+        let source = match self.storage.open_part(*id, *size, sha256, 0..*size) {
+            Ok(Content::Stream(source)) => source,
+            Ok(Content::File(_)) => return Ok(Some(Damage::NoFile)),
             Err(error @ Error::StoreUnavailable) => return Err(failed(error.cause().into_owned())),
             Err(error) => return Ok(Some(Damage::Unreadable(io::Error::other(error.cause())))),
-        }) else {
-            return Ok(Some(Damage::NoFile));
         };
         // The stream compares the size and the hash.
         match copy_hashed(source, to) {
@@ -223,7 +224,7 @@ impl<'a> FoundContents<'a> {
                 Ok(Some(Damage::Hash))
             }
             Err(CopyError::Read(error)) => Err(failed(error.to_string())),
-            Err(CopyError::Write(error)) => Err(CopyError::Write(error)),
+            Err(error) => Err(error),
         }
     }
 }

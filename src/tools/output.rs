@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::mem;
 use std::time::{Duration, Instant};
 
+use log::Level;
+
 /// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.
 pub fn print_line(line: impl Display) {
     drop(writeln!(io::stdout(), "{line}"));
@@ -120,22 +122,13 @@ impl Progress {
     }
 }
 
-/// How bad a finding is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// All is as it should be.
-    Ok,
-    /// Something works, but may harm later or is probably not intended.
-    Warning,
-    /// Something does not work, or loses data.
-    Fault,
-}
-
-/// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it.
+/// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it. The
+/// level of a finding is `Error` if something does not work or loses data, `Warn` if it may harm later or is probably
+/// not intended, and `Info` if all is well.
 pub struct Findings {
     warnings: Names,
     faults: Names,
-    /// The worst since the last summary.
+    /// The most severe level since the last summary.
     worst: Level,
 }
 
@@ -143,33 +136,33 @@ impl Findings {
     /// No findings yet. Of a kind at most twenty warnings and twenty faults are printed, unless `all` are to be.
     pub fn new(all: bool) -> Findings {
         let names = |level| Names { prefix: word(level), ..Names::new(all) };
-        let (warnings, faults) = (names(Level::Warning), names(Level::Fault));
-        Findings { warnings, faults, worst: Level::Ok }
+        Findings { warnings: names(Level::Warn), faults: names(Level::Error), worst: Level::Info }
     }
 
     /// Prints and counts a finding. `advice` says what to do unless all is well; it may be empty if `text` does.
     pub fn report(&mut self, level: Level, text: impl Display, advice: &str) {
-        self.worst = self.worst.max(level);
+        // `Error` is the least of the levels.
+        self.worst = self.worst.min(level);
         match level {
-            Level::Ok => print(level, text),
-            Level::Warning => self.warnings.print("", without_controls(text)),
-            Level::Fault => self.faults.print("", without_controls(text)),
+            Level::Error => self.faults.print("", without_controls(text)),
+            Level::Warn => self.warnings.print("", without_controls(text)),
+            _ => return print(level, text),
         }
-        if level != Level::Ok && !advice.is_empty() {
+        if !advice.is_empty() {
             print_line(format_args!("        {}", without_controls(advice)));
         }
     }
 
     pub fn ok(&mut self, text: impl Display) {
-        self.report(Level::Ok, text, "");
+        self.report(Level::Info, text, "");
     }
 
-    pub fn warning(&mut self, text: impl Display, advice: &str) {
-        self.report(Level::Warning, text, advice);
+    pub fn warning(&mut self, text: impl Display) {
+        self.report(Level::Warn, text, "");
     }
 
-    pub fn fault(&mut self, text: impl Display, advice: &str) {
-        self.report(Level::Fault, text, advice);
+    pub fn fault(&mut self, text: impl Display) {
+        self.report(Level::Error, text, "");
     }
 
     /// Ends a kind of findings.
@@ -178,11 +171,11 @@ impl Findings {
         self.faults.end();
     }
 
-    /// Ends a kind, and prints a line that sums up what was found since the last summary. It is as bad as the worst of
-    /// that, and not counted itself.
+    /// Ends a kind, and prints a line that sums up what was found since the last summary. Its level is the most severe
+    /// of that, and it is not counted itself.
     pub fn sum_up(&mut self, text: impl Display) {
         self.end_kind();
-        print(mem::replace(&mut self.worst, Level::Ok), text);
+        print(mem::replace(&mut self.worst, Level::Info), text);
     }
 
     /// Prints how much was found. Fails if there are faults; warnings are no failure.
@@ -200,9 +193,9 @@ impl Findings {
 /// What a line about a finding begins with.
 fn word(level: Level) -> &'static str {
     match level {
-        Level::Ok => "ok      ",
-        Level::Warning => "warning ",
-        Level::Fault => "fault   ",
+        Level::Error => "fault   ",
+        Level::Warn => "warning ",
+        _ => "ok      ",
     }
 }
 
@@ -210,8 +203,8 @@ fn print(level: Level, text: impl Display) {
     print_line(format_args!("{}{}", word(level), without_controls(text)));
 }
 
-/// A text, parts of which may come from a server or a file name: control characters, which could begin another line or
-/// be commands for the terminal, become blanks.
+/// A text, parts of which may come from a server or a file name, in which blanks replace control characters: these
+/// could begin another line, or be commands for the terminal.
 fn without_controls(text: impl Display) -> String {
     text.to_string().replace(char::is_control, " ")
 }

@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::iter;
+use std::net::IpAddr;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{self, Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use postgres::Config;
 use postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 
+use super::files::AtPath;
 use crate::config;
 use crate::db::connector::{DEFAULT_PORT, parse};
 
@@ -32,10 +34,11 @@ pub fn command(
     let major = major_version(server_version).ok_or_else(|| {
         format!("PostgreSQL has the version {server_version:?}, which is no version")
     })?;
-    let environment = [inherited(), environment(config)?].concat();
+    let settings =
+        variables(&parse(config)?, config.database_ca.as_deref(), config.database_timeout)?;
     let prepare = |path: &Path| {
         let mut command = Command::new(path);
-        command.env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+        command.env_clear().envs(inherited()).envs(settings.iter().cloned());
         // A program that cannot enter the directory it is started in, such as another user's home, complains about it.
         command.stdin(Stdio::null()).current_dir("/");
         command
@@ -73,21 +76,15 @@ pub fn major_version(version: &str) -> Option<u32> {
 
 /// The variables of this process that the programs may see: where they find programs and libraries, and the language of
 /// their messages. No secret is among them.
-fn inherited() -> Vec<Variable> {
+fn inherited() -> impl Iterator<Item = Variable> {
     let names = ["PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_MESSAGES"];
-    names.into_iter().filter_map(|name| Some((name, env::var_os(name)?))).collect()
+    names.into_iter().filter_map(|name| Some((name, env::var_os(name)?)))
 }
 
 /// Returns the environment variables with which the programs connect as this program does (PostgreSQL manual, libpq,
 /// Environment Variables). All settings are in variables, because every user of the machine can read the arguments of a
-/// process. On failure: what to tell the operator.
-fn environment(settings: &config::Config) -> Result<Vec<Variable>, String> {
-    let config = parse(settings)?;
-    variables(&config, settings.database_ca.as_deref(), settings.database_timeout)
-}
-
-/// The variables for these settings. Everything that libpq would add by itself is turned off: it tries no GSSAPI, and
-/// finds no passwords, certificates or services in a home directory.
+/// process. Everything that libpq would add by itself is turned off: it tries no GSSAPI, and finds no passwords,
+/// certificates or services in a home directory. On failure: what to tell the operator.
 fn variables(
     config: &Config,
     ca: Option<&Path>,
@@ -111,37 +108,32 @@ fn variables(
         // A mode that is not known here is stricter.
         _ => "require",
     };
-    let mut variables: Vec<Variable> = vec![
-        ("HOME", "/nonexistent".into()),
-        ("PGGSSENCMODE", "disable".into()),
-        ("PGCONNECT_TIMEOUT", timeout.as_secs().to_string().into()),
-        ("PGTARGETSESSIONATTRS", target_session.into()),
-        ("PGCHANNELBINDING", channel_binding.into()),
-        ("PGSSLMODE", ssl_mode.into()),
-    ];
-    let host = |host: &Host| match host {
+    let authority = ca.map(|ca| path::absolute(ca).at(ca)).transpose()?;
+    let hosts = list(config.get_hosts(), |host| match host {
         Host::Tcp(name) => name.clone(),
         Host::Unix(directory) => directory.display().to_string(),
-    };
+    });
     // A port for each host, or one for all.
-    let ports = list(config.get_ports(), u16::to_string);
-    let optional = [
-        ("PGHOST", list(config.get_hosts(), host)),
-        ("PGHOSTADDR", list(config.get_hostaddrs(), |address| address.to_string())),
-        ("PGPORT", ports.or_else(|| Some(DEFAULT_PORT.to_string()))),
-        ("PGUSER", config.get_user().map(str::to_owned)),
-        ("PGDATABASE", config.get_dbname().map(str::to_owned)),
-        ("PGOPTIONS", config.get_options().map(str::to_owned)),
-        ("PGAPPNAME", config.get_application_name().map(str::to_owned)),
+    let ports =
+        list(config.get_ports(), u16::to_string).unwrap_or_else(|| DEFAULT_PORT.to_string());
+    let variables: [(_, Option<OsString>); 15] = [
+        ("HOME", Some("/nonexistent".into())),
+        ("PGGSSENCMODE", Some("disable".into())),
+        ("PGCONNECT_TIMEOUT", Some(timeout.as_secs().to_string().into())),
+        ("PGTARGETSESSIONATTRS", Some(target_session.into())),
+        ("PGCHANNELBINDING", Some(channel_binding.into())),
+        ("PGSSLMODE", Some(ssl_mode.into())),
+        ("PGSSLROOTCERT", authority.map(PathBuf::into_os_string)),
+        ("PGHOST", hosts.map(OsString::from)),
+        ("PGHOSTADDR", list(config.get_hostaddrs(), IpAddr::to_string).map(OsString::from)),
+        ("PGPORT", Some(ports.into())),
+        ("PGUSER", config.get_user().map(OsString::from)),
+        ("PGPASSWORD", config.get_password().map(|bytes| OsString::from_vec(bytes.to_vec()))),
+        ("PGDATABASE", config.get_dbname().map(OsString::from)),
+        ("PGOPTIONS", config.get_options().map(OsString::from)),
+        ("PGAPPNAME", config.get_application_name().map(OsString::from)),
     ];
-    variables.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?.into()))));
-    let password = config.get_password().map(|bytes| OsString::from_vec(bytes.to_vec()));
-    variables.extend(password.map(|password| ("PGPASSWORD", password)));
-    if let Some(ca) = ca {
-        let file = path::absolute(ca).map_err(|e| format!("{}: {e}", ca.display()))?;
-        variables.push(("PGSSLROOTCERT", file.into_os_string()));
-    }
-    Ok(variables)
+    Ok(variables.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 /// The items with commas between them; `None` if there are none.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::files::{Damage, copy_verified, create_file, describe, lock};
+use super::files::{AtPath, copy_verified, create_file, lock};
 use super::require_store;
 use crate::config::Config;
 use crate::storage::{PARTIAL_RESTORATION, Storage, directory, exists, sync_directory};
@@ -22,7 +22,8 @@ const OCCUPIED: [&str; 3] = ["files", "trash", INSTALLATION_ID];
 /// tell the operator.
 pub struct Restoration {
     data_dir: PathBuf,
-    contents: PathBuf,
+    /// The directory that marks the data directory as unusable. It gets the contents, unless a store does.
+    partial: PathBuf,
     /// The locked file in the data directory.
     lock: File,
     storage: Storage,
@@ -51,16 +52,17 @@ impl Restoration {
         }
         let storage = Storage::at(config)?;
         require_store(&storage)?;
-        let is_used = storage.content_directory().is_none()
+        let is_store = storage.content_directory().is_none();
+        if is_store
             && (storage.installation_id()?.is_some()
-                || !was_interrupted && storage.count_contents(1)? > 0);
-        match is_used {
-            false => Ok(storage),
-            true => Err(format!(
+                || !was_interrupted && storage.count_contents(1)? > 0)
+        {
+            return Err(format!(
                 "CLOAKROOM_STORAGE_URL: {} holds contents or an installation id: restore below an empty prefix",
                 storage.place().0
-            )),
+            ));
         }
+        Ok(storage)
     }
 
     /// Begins a restoration: creates the data directory if there is none, and marks it. Removes the files of an
@@ -72,83 +74,66 @@ impl Restoration {
         let refusal = format!("{setting}: another `cloakroom restore` is writing to it");
         let lock = lock(&data_dir.join(LOCK), refusal)?;
         let storage = Restoration::check(config)?;
-        let contents = data_dir.join(PARTIAL_RESTORATION);
-        let (copied, copied_bytes) = (Vec::new(), 0);
-        let is_repeated = exists(&contents).map_err(|e| describe(&contents, &e))?;
-        let restoration =
-            Restoration { data_dir, contents, lock, storage, is_repeated, copied, copied_bytes };
-        restoration.begin_empty().map_err(|e| restoration.describe(&e))?;
+        let partial = data_dir.join(PARTIAL_RESTORATION);
+        let is_repeated = exists(&partial).at(&partial)?;
+        begin_empty(&data_dir, &partial).at(&partial)?;
         // Those of a data directory are made by its first start.
-        for path in restoration.store().map(Storage::directories).unwrap_or_default() {
-            directory::prepare(path)
-                .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
+        if storage.content_directory().is_none() {
+            for path in storage.directories() {
+                let shown = path.display();
+                directory::prepare(path).map_err(|fault| format!("{setting}: {shown} {fault}"))?;
+            }
         }
-        Ok(restoration)
+        let (copied, copied_bytes) = (Vec::new(), 0);
+        Ok(Restoration { data_dir, partial, lock, storage, is_repeated, copied, copied_bytes })
     }
 
-    /// The store, if contents go to one.
+    /// The store, if contents are copied to one.
     fn store(&self) -> Option<&Storage> {
         self.storage.content_directory().is_none().then_some(&self.storage)
     }
 
-    /// Makes the directory of the contents, empty.
-    fn begin_empty(&self) -> io::Result<()> {
-        remove_if_there(&self.data_dir.join(INSTALLATION_ID))?;
-        if exists(&self.contents)? {
-            fs::remove_dir_all(&self.contents)?;
-        }
-        DirBuilder::new().mode(0o700).create(&self.contents)?;
-        sync_directory(&self.data_dir)
-    }
-
-    /// Copies a content of the backup, which has this SHA-256 in hexadecimal. Returns what is wrong with it if it is
-    /// damaged. A file is not synced.
-    pub fn add(&mut self, from: &Path, id: Uuid, sha256: &str) -> Result<Option<Damage>, String> {
-        let failed = |e: io::Error| self.describe(&e);
-        let (damage, size, draft) = match self.store() {
+    /// Copies a content of the backup, which has this SHA-256 in hexadecimal. Fails if it is damaged. A file is not
+    /// synced.
+    pub fn add(&mut self, from: &Path, id: Uuid, sha256: &str) -> Result<(), String> {
+        let (copied, draft) = match self.store() {
             None => {
-                let mut target = create_file(&self.contents.join(id.to_string()))?;
-                let damage = copy_verified(from, &mut target, None, sha256).map_err(failed)?;
-                (damage, target.metadata().map_err(failed)?.len(), None)
+                let target = create_file(&self.partial.join(id.to_string()))?;
+                (copy_verified(from, target, None, sha256).at(&self.partial)?, None)
             }
             Some(store) => {
                 let mut draft = store.draft_of(id)?;
-                let copied = copy_verified(from, &mut draft, None, sha256);
-                let damage = copied.map_err(|e| describe(draft.path(), &e))?;
-                (damage, draft.size(), Some(draft))
+                (copy_verified(from, &mut draft, None, sha256).at(draft.path())?, Some(draft))
             }
         };
-        if damage.is_none() {
-            // Before the commit, because a store that does not answer may have taken it, and `abandon` removes it then.
-            self.copied.push(id);
-            self.copied_bytes += size;
-            if let Some(mut draft) = draft {
-                draft.commit()?;
-                draft.keep();
-            }
+        // It was whole when the backup was verified, a moment ago.
+        let size = copied.map_err(|damage| format!("{} {damage} now", from.display()))?;
+        // Before the commit, because a store that does not answer may have taken it, and `abandon` removes it then.
+        self.copied.push(id);
+        self.copied_bytes += size;
+        if let Some(mut draft) = draft {
+            draft.commit()?;
+            draft.keep();
         }
-        Ok(damage)
+        Ok(())
     }
 
     /// Makes the contents survive a loss of power, and returns their number and their bytes.
     pub fn sync(&self) -> Result<(u64, u64), String> {
         // One call for the whole file system, for the reasons that `BackupDirectory::finish` names.
-        rustix::fs::syncfs(&self.lock).map_err(|e| self.describe(&e.into()))?;
+        rustix::fs::syncfs(&self.lock).map_err(io::Error::from).at(&self.partial)?;
         Ok((self.copied.len() as u64, self.copied_bytes))
     }
 
     /// Gives the data directory or the store its id, and its contents; from now on they can be used.
     pub fn finish(self, installation_id: Uuid) -> Result<(), String> {
         self.storage.replace_installation_id(installation_id)?;
-        let finish = || {
-            match self.storage.content_directory() {
-                Some(contents) => fs::rename(&self.contents, contents)?,
-                None => fs::remove_dir(&self.contents)?,
-            }
-            sync_directory(&self.data_dir)?;
-            remove_if_there(&self.data_dir.join(LOCK))
-        };
-        finish().map_err(|e| self.describe(&e))
+        match self.storage.content_directory() {
+            Some(contents) => fs::rename(&self.partial, contents).at(&self.partial)?,
+            None => fs::remove_dir(&self.partial).at(&self.partial)?,
+        }
+        sync_directory(&self.data_dir).at(&self.partial)?;
+        remove_if_there(&self.data_dir.join(LOCK)).at(&self.partial)
     }
 
     /// Removes the contents again, because nothing was restored to the database.
@@ -160,15 +145,19 @@ impl Restoration {
                 return Ok(());
             }
         }
-        let removed = fs::remove_dir_all(&self.contents);
-        let removed = removed.and_then(|()| remove_if_there(&self.data_dir.join(LOCK)));
-        removed.map_err(|e| self.describe(&e))
+        fs::remove_dir_all(&self.partial).at(&self.partial)?;
+        remove_if_there(&self.data_dir.join(LOCK)).at(&self.partial)
     }
+}
 
-    /// Says what failed in the data directory.
-    fn describe(&self, error: &io::Error) -> String {
-        describe(&self.contents, error)
+/// Makes the directory that marks a restoration, empty.
+fn begin_empty(data_dir: &Path, partial: &Path) -> io::Result<()> {
+    remove_if_there(&data_dir.join(INSTALLATION_ID))?;
+    if exists(partial)? {
+        fs::remove_dir_all(partial)?;
     }
+    DirBuilder::new().mode(0o700).create(partial)?;
+    sync_directory(data_dir)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

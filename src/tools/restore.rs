@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::backup::manifest::{Backup, CONTENTS, DUMP, DamagedParts, Manifest};
+use super::backup::manifest::{Backup, CONTENTS, DUMP, Manifest};
 use super::database::{DedicatedConnection, Totals, count_second_factors};
 use super::files::{copy_hashed, open_regular};
 use super::output::{Names, Progress, count, print_line};
-use super::postgres_programs;
+use super::postgres_programs::{self, major_version};
 use super::restoration::Restoration;
 use crate::config::Config;
 use crate::db::migrations::{newest_schema_version, too_old};
@@ -56,7 +56,19 @@ pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result
     check_versions(&backup.manifest, &postgresql)?;
     let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
     let damage = backup.find_damage(Names::new(all))?;
-    refuse_damage(&damage, skips)?;
+    if let Some(summary) = damage.summary() {
+        if damage.dump {
+            return Err(format!(
+                "the backup is damaged ({summary}): without its dump it cannot be restored"
+            ));
+        }
+        if !skips {
+            return Err(format!(
+                "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what \
+                 is damaged by --skip-damaged"
+            ));
+        }
+    }
     let mut restoration = Restoration::begin(config)?;
     let filled = copy_contents(&backup, &damage.contents, &mut restoration)
         .and_then(|()| restore_dump(pg_restore, &backup));
@@ -105,42 +117,24 @@ impl EmptyDatabase {
 
 /// Fails if the program or the server is too old for the backup. On failure: what to tell the operator.
 fn check_versions(backup: &Manifest, postgresql: &str) -> Result<(), String> {
-    if let Some(reason) = too_old(backup.schema_version) {
+    let Manifest { schema_version, cloakroom, postgresql: dumped, .. } = backup;
+    if let Some(reason) = too_old(*schema_version) {
         return Err(format!("the backup has {reason}"));
     }
     let newest = newest_schema_version();
-    if backup.schema_version > newest {
+    if *schema_version > newest {
         return Err(format!(
-            "the backup has schema version {}, this program knows versions up to {newest}: use cloakroom {} or newer",
-            backup.schema_version, backup.cloakroom
+            "the backup has schema version {schema_version}, this program knows versions up to {newest}: use cloakroom \
+             {cloakroom} or newer"
         ));
     }
-    let major = postgres_programs::major_version;
-    if major(&backup.postgresql) > major(postgresql) {
+    if major_version(dumped) > major_version(postgresql) {
         return Err(format!(
-            "the backup is of PostgreSQL {}, the server is PostgreSQL {postgresql}: restore it into the same version \
-             or a newer one",
-            backup.postgresql
+            "the backup is of PostgreSQL {dumped}, the server is PostgreSQL {postgresql}: restore it into the same \
+             version or a newer one"
         ));
     }
     Ok(())
-}
-
-/// Fails if so much of the backup is damaged that it cannot be restored. On failure: what to tell the operator.
-fn refuse_damage(damage: &DamagedParts, skip_damaged: bool) -> Result<(), String> {
-    let Some(summary) = damage.summary() else { return Ok(()) };
-    if damage.dump {
-        return Err(format!(
-            "the backup is damaged ({summary}): without its dump it cannot be restored"
-        ));
-    }
-    if skip_damaged {
-        return Ok(());
-    }
-    Err(format!(
-        "the backup is damaged ({summary}): nothing was changed. Restore another one, or this one without what is \
-         damaged by --skip-damaged"
-    ))
 }
 
 /// Copies all contents but the damaged ones, whose ids are in ascending order.
@@ -153,13 +147,9 @@ fn copy_contents(
     for content in backup.contents()? {
         let (id, sha256) = content?;
         progress.advance(1);
-        if damaged.binary_search(&id).is_ok() {
-            continue;
-        }
-        let path = backup.path.join(CONTENTS).join(id.to_string());
-        // It was whole a moment ago.
-        if let Some(damage) = restoration.add(&path, id, &sha256)? {
-            return Err(format!("{} {damage} now", path.display()));
+        if damaged.binary_search(&id).is_err() {
+            let path = backup.path.join(CONTENTS).join(id.to_string());
+            restoration.add(&path, id, &sha256)?;
         }
     }
     Ok(())
@@ -187,8 +177,8 @@ fn restore_dump(mut pg_restore: Command, backup: &Backup) -> Result<(), String> 
         let messages = messages.join().unwrap_or_default();
         return Err(format!("pg_restore failed ({status}): {messages}"));
     }
-    let (_, sha256) = fed.map_err(|e| e.between(path.display(), "pg_restore"))?;
-    if sha256 != backup.manifest.dump.sha256 {
+    let read = fed.map_err(|e| e.between(path.display(), "pg_restore"))?;
+    if read.sha256 != backup.manifest.dump.sha256 {
         return Err(format!("{} was changed while it was restored", path.display()));
     }
     Ok(())

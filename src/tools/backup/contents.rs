@@ -1,19 +1,21 @@
 //! The contents of a backup: each is a hard link to the one of the last backup, or a verified copy. Of a linked one,
 //! both that of the last backup and that in the data directory are read and compared with the record.
 
-use std::fs;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::manifest::{CONTENTS, Checksum, LIST};
+use super::manifest::{CONTENTS, LIST};
 use crate::config::Config;
 use crate::db::sql;
 use crate::storage::Storage;
-use crate::tools::database::{DedicatedConnection, FileOfOwner, RecordedContent, Totals};
+use crate::tools::database::{
+    DedicatedConnection, FileOfOwner, RecordedContent, Totals, next_batch,
+};
 use crate::tools::files::{
-    Damage, FoundContents, create_directory, create_file, describe, examine,
+    AtPath, Checksum, Damage, FoundContents, copy_hashed, create_directory, create_file, examine,
 };
 use crate::tools::output::{Names, Progress};
 
@@ -58,31 +60,19 @@ impl Snapshot {
         })
     }
 
-    /// Passes all contents to `visit`, a thousand at a time, in the order of their ids. Those of deleted users are left
-    /// out.
-    fn each_batch(
-        &mut self,
-        mut visit: impl FnMut(&mut Snapshot, Vec<RecordedContent>) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let mut newest = Uuid::nil();
-        loop {
-            let rows = self.connection.query(sql!("files/contents_after"), &[&newest])?;
-            let batch: Vec<_> = rows.iter().map(RecordedContent::of).collect();
-            let Some(last) = batch.last() else { return Ok(()) };
-            newest = last.id;
-            visit(self, batch)?;
-        }
+    /// Returns the contents that follow `last`, see [`next_batch`].
+    fn next_batch(&mut self, last: &mut Uuid) -> Result<Option<Vec<RecordedContent>>, String> {
+        next_batch(last, |sql, params| self.connection.query(sql, params))
     }
 
     /// Counts the bytes of the contents that are not in this directory, which has those of another backup.
     pub fn bytes_beside(&mut self, contents: Option<&Path>) -> Result<u64, String> {
         let is_there = |id: Uuid| contents.is_some_and(|path| path.join(id.to_string()).exists());
-        let mut bytes = 0;
-        self.each_batch(|_, batch| {
+        let (mut bytes, mut last) = (0, Uuid::nil());
+        while let Some(batch) = self.next_batch(&mut last)? {
             let new = batch.iter().filter(|content| !is_there(content.id));
             bytes += new.map(|content| content.size).sum::<u64>();
-            Ok(())
-        })?;
+        }
         Ok(bytes)
     }
 
@@ -130,12 +120,18 @@ pub fn contents_of(backup: &Path) -> Option<PathBuf> {
 
 /// Puts contents into a backup, and counts them.
 pub struct ContentCopier<'a> {
-    storage: &'a Storage,
+    pub storage: &'a Storage,
     /// The directory of the backup.
-    backup: &'a Path,
+    pub backup: &'a Path,
     /// The contents of the last backup.
-    last: Option<PathBuf>,
-    share: VerifiedShare,
+    pub last: Option<PathBuf>,
+    pub share: VerifiedShare,
+    pub counts: Counts,
+}
+
+/// Numbers of contents.
+#[derive(Default)]
+pub struct Counts {
     pub copied: u64,
     pub linked: u64,
     /// Contents that were read, and are what they should be: copied ones, and linked ones of the share.
@@ -146,18 +142,7 @@ pub struct ContentCopier<'a> {
     lost: u64,
 }
 
-impl<'a> ContentCopier<'a> {
-    /// `backup` is the directory of a new backup, and `last` has the contents of the backup before it.
-    pub fn new(
-        storage: &'a Storage,
-        backup: &'a Path,
-        last: Option<PathBuf>,
-        share: VerifiedShare,
-    ) -> ContentCopier<'a> {
-        let (copied, linked, verified, rotted, lost) = (0, 0, 0, 0, 0);
-        ContentCopier { storage, backup, last, share, copied, linked, verified, rotted, lost }
-    }
-
+impl ContentCopier<'_> {
     /// Puts all contents that the snapshot names into the backup, and lists them. A content that is missing or damaged
     /// is named, and the others follow nevertheless, so that one run names all; then it fails. On failure: what to tell
     /// the operator.
@@ -169,35 +154,35 @@ impl<'a> ContentCopier<'a> {
         let Totals { files, bytes, .. } = snapshot.totals;
         create_directory(&self.backup.join(CONTENTS))?;
         let path = self.backup.join(LIST);
-        let failed = |e| describe(&path, &e);
         let mut list = BufWriter::new(create_file(&path)?);
         let mut progress = Progress::begin("copying contents", Some(files));
-        let mut all_bytes = 0;
-        snapshot.each_batch(|snapshot, batch| {
+        let (mut all_bytes, mut last) = (0, Uuid::nil());
+        while let Some(batch) = snapshot.next_batch(&mut last)? {
             let found = FoundContents::find(self.storage, &batch)?;
             let mut faults = Vec::new();
             for content in batch {
                 faults.extend(self.add(&found, &content)?.map(|damage| (content.id, damage)));
-                writeln!(list, "{}  {CONTENTS}/{}", content.sha256, content.id).map_err(failed)?;
+                writeln!(list, "{}  {CONTENTS}/{}", content.sha256, content.id).at(&path)?;
                 all_bytes += content.size;
                 progress.advance(1);
             }
-            snapshot.print_faults(&faults, names)
-        })?;
+            snapshot.print_faults(&faults, names)?;
+        }
         names.end();
-        list.flush().map_err(failed)?;
-        if self.lost > 0 {
+        list.flush().at(&path)?;
+        if self.counts.lost > 0 {
             return Err(format!(
                 "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their \
                  files by `cloakroom check --remove-lost ID ...`. {} is not whole",
-                self.lost,
+                self.counts.lost,
                 self.backup.display()
             ));
         }
-        if (self.copied + self.linked, all_bytes) != (files, bytes) {
+        if (self.counts.copied + self.counts.linked, all_bytes) != (files, bytes) {
             return Err(format!("{}: not as many contents as were counted", path.display()));
         }
-        Checksum::of(&path)
+        let read = File::open(&path).at(&path)?;
+        copy_hashed(read, io::sink()).map_err(|e| e.between(path.display(), ""))
     }
 
     /// Adds a content, which must be there, also if the last backup has it. Returns what is wrong with it, if it cannot
@@ -207,8 +192,8 @@ impl<'a> ContentCopier<'a> {
         found: &FoundContents,
         content: &RecordedContent,
     ) -> Result<Option<Damage>, String> {
-        if let Some(damage) = found.examine(content, false)? {
-            self.lost += 1;
+        if let Some(damage) = found.examine(content) {
+            self.counts.lost += 1;
             return Ok(Some(damage));
         }
         let target = self.backup.join(CONTENTS).join(content.id.to_string());
@@ -216,21 +201,20 @@ impl<'a> ContentCopier<'a> {
         if self.link(content, &target, is_read)? {
             // It may have rotted in the data directory nevertheless. A store compares hashes by itself.
             let rotted = match self.storage.content_directory() {
-                Some(_) if is_read => found.examine(content, true)?,
+                Some(_) if is_read => found.read(content)?,
                 _ => None,
             };
-            self.linked += 1;
-            self.verified += u64::from(is_read && rotted.is_none());
-            self.rotted += u64::from(rotted.is_some());
+            self.counts.linked += 1;
+            self.counts.verified += u64::from(is_read && rotted.is_none());
+            self.counts.rotted += u64::from(rotted.is_some());
             return Ok(rotted);
         }
         let damage = found
             .copy(content, create_file(&target)?)
             .map_err(|e| e.between(self.storage.place().0, target.display()))?;
-        match damage {
-            None => (self.copied, self.verified) = (self.copied + 1, self.verified + 1),
-            Some(_) => self.lost += 1,
-        }
+        self.counts.copied += u64::from(damage.is_none());
+        self.counts.verified += u64::from(damage.is_none());
+        self.counts.lost += u64::from(damage.is_some());
         Ok(damage)
     }
 
@@ -251,9 +235,9 @@ impl<'a> ContentCopier<'a> {
             return Ok(false);
         }
         let sha256 = is_read.then_some(content.sha256.as_str());
-        if let Some(damage) = examine(target, content.size, sha256) {
+        if let Some(damage) = examine(target, Some(content.size), sha256) {
             log::warn!("{} {damage}: the content is copied anew", source.display());
-            fs::remove_file(target).map_err(|e| describe(target, &e))?;
+            fs::remove_file(target).at(target)?;
             return Ok(false);
         }
         Ok(true)

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::manifest::{Manifest, PARTIAL};
 use crate::storage::sync_directory;
-use crate::tools::files::{create_directory, describe, lock};
+use crate::tools::files::{AtPath, create_directory, lock};
 use crate::tools::output::print_line;
 
 /// The name of a whole backup. It has no colon, which some file systems do not allow in names.
@@ -46,8 +46,7 @@ impl BackupDirectory {
     /// Opens the directory, and creates it, readable only for this user, if there is none. Fails if another process
     /// writes a backup to it. On failure: what to tell the operator.
     pub fn open(path: &Path) -> Result<BackupDirectory, String> {
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        created.map_err(|e| describe(path, &e))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path).at(path)?;
         let refusal = format!("another backup is writing to {}: nothing was done", path.display());
         Ok(BackupDirectory { path: path.to_owned(), lock: lock(&path.join(LOCK), refusal)? })
     }
@@ -57,7 +56,7 @@ impl BackupDirectory {
     pub fn remove_partial(&self) -> Result<(), String> {
         let is_partial = |name: &str| name.strip_suffix(PARTIAL).is_some_and(is_backup_name);
         for path in self.directories(is_partial)? {
-            fs::remove_dir_all(&path).map_err(|e| describe(&path, &e))?;
+            fs::remove_dir_all(&path).at(&path)?;
             print_line(format_args!("removed {}, which was not whole", path.display()));
         }
         Ok(())
@@ -85,8 +84,8 @@ impl BackupDirectory {
         loop {
             let time = OffsetDateTime::now_utc();
             let name = time.format(NAME).map_err(|e| e.to_string())?;
-            let (destination, path) =
-                (self.path.join(&name), self.path.join(name.clone() + PARTIAL));
+            let destination = self.path.join(name);
+            let path = partial(&destination);
             if !destination.exists() {
                 create_directory(&path)?;
                 return Ok(PartialBackup { path, time, destination });
@@ -101,35 +100,39 @@ impl BackupDirectory {
         let PartialBackup { path, destination, .. } = backup;
         // One call for the whole file system: a call for each of many thousand files would wait for the disk as often.
         // It reports the failures since its file was opened, which is before the first content was written.
-        rustix::fs::syncfs(&self.lock).map_err(|e| describe(&path, &e.into()))?;
-        fs::rename(&path, &destination).map_err(|e| describe(&path, &e))?;
-        sync_directory(&self.path).map_err(|e| describe(&self.path, &e))?;
+        rustix::fs::syncfs(&self.lock).map_err(io::Error::from).at(&path)?;
+        fs::rename(&path, &destination).at(&path)?;
+        sync_directory(&self.path).at(&self.path)?;
         Ok(destination)
     }
 
     /// Removes a whole backup. It is renamed first, so that the rest of it after a crash is not taken for a whole one.
     pub fn remove(&self, path: &Path) -> Result<(), String> {
-        let mut partial = path.as_os_str().to_owned();
-        partial.push(PARTIAL);
-        let partial = PathBuf::from(partial);
-        fs::rename(path, &partial).map_err(|e| describe(path, &e))?;
-        sync_directory(&self.path).map_err(|e| describe(&self.path, &e))?;
-        fs::remove_dir_all(&partial).map_err(|e| describe(&partial, &e))
+        let partial = partial(path);
+        fs::rename(path, &partial).at(path)?;
+        sync_directory(&self.path).at(&self.path)?;
+        fs::remove_dir_all(&partial).at(&partial)
     }
 
     /// Returns the directories in this one that have a wanted name.
     fn directories(&self, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, String> {
-        let failed = |e: io::Error| describe(&self.path, &e);
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let is_directory = entry.file_type().map_err(failed)?.is_dir();
+        for entry in fs::read_dir(&self.path).at(&self.path)? {
+            let entry = entry.at(&self.path)?;
+            let is_directory = entry.file_type().at(&self.path)?.is_dir();
             if is_directory && entry.file_name().to_str().is_some_and(&is_wanted) {
                 found.push(entry.path());
             }
         }
         Ok(found)
     }
+}
+
+/// The path of a backup while it is not whole.
+fn partial(whole: &Path) -> PathBuf {
+    let mut path = whole.as_os_str().to_owned();
+    path.push(PARTIAL);
+    path.into()
 }
 
 /// Returns whether this is the name of a whole backup.

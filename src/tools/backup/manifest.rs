@@ -6,15 +6,15 @@
 //! list and of the dump, so a list that was changed or cut short is noticed.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Seek};
+use std::io::{BufRead, BufReader, Seek};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::tools::database::Totals;
-use crate::tools::files::{copy_hashed, create_file, describe, open_regular, read_verified};
-use crate::tools::output::{Names, Progress, bytes, count, print_line};
+use crate::tools::files::{AtPath, Checksum, create_file, examine, open_regular};
+use crate::tools::output::{Names, Progress, bytes, print_line};
 
 /// The manifest, in the directory of a backup.
 pub const MANIFEST: &str = "manifest.json";
@@ -54,13 +54,6 @@ pub struct Manifest {
     pub contents: Checksum,
 }
 
-/// The size of a file, and its SHA-256 in hexadecimal.
-#[derive(Serialize, Deserialize)]
-pub struct Checksum {
-    pub size: u64,
-    pub sha256: String,
-}
-
 /// The member of a manifest that is read first, because those of other layouts may have other members.
 #[derive(Deserialize)]
 struct Layout {
@@ -85,42 +78,30 @@ pub struct DamagedParts {
     pub unknown: u64,
 }
 
-impl Checksum {
-    /// Computes that of a file.
-    pub fn of(path: &Path) -> Result<Checksum, String> {
-        let file = open_regular(path).map_err(|damage| format!("{} {damage}", path.display()))?;
-        let (size, sha256) =
-            copy_hashed(file, io::sink()).map_err(|e| e.between(path.display(), ""))?;
-        Ok(Checksum { size, sha256 })
-    }
-}
-
 impl Manifest {
     /// Writes the manifest of a new backup. On failure: what to tell the operator.
     pub fn write(&self, backup: &Path) -> Result<(), String> {
         let path = backup.join(MANIFEST);
-        let written = serde_json::to_writer_pretty(create_file(&path)?, self);
-        written.map_err(|e| format!("{}: {e}", path.display()))
+        serde_json::to_writer_pretty(create_file(&path)?, self).at(&path)
     }
 
     /// Reads the manifest of a backup. On failure: what to tell the operator, which begins with its path.
     pub fn read(backup: &Path) -> Result<Manifest, String> {
         let path = backup.join(MANIFEST);
-        let describe = |fault: String| format!("{}: {fault}", path.display());
-        let mut file = open_regular(&path).map_err(|damage| describe(format!("it {damage}")))?;
-        let changed = |e| describe(format!("it was cut short or changed: {e}"));
-        let Layout { format } = serde_json::from_reader(BufReader::new(&file)).map_err(changed)?;
-        if format != LAYOUT {
-            let advice = match format > LAYOUT {
-                true => "use a newer cloakroom",
-                false => "make a new backup, or use the cloakroom that made this one",
-            };
-            return Err(describe(format!(
-                "it has format {format}, but this program reads format {LAYOUT}: {advice}"
-            )));
-        }
-        file.rewind().map_err(|e| describe(e.to_string()))?;
-        serde_json::from_reader(BufReader::new(file)).map_err(changed)
+        let mut file = open_regular(&path).map_err(|damage| format!("it {damage}")).at(&path)?;
+        let changed = |e| format!("it was cut short or changed: {e}");
+        let layout = serde_json::from_reader(BufReader::new(&file)).map_err(changed).at(&path)?;
+        let advice = match layout {
+            Layout { format: LAYOUT } => {
+                file.rewind().at(&path)?;
+                return serde_json::from_reader(BufReader::new(file)).map_err(changed).at(&path);
+            }
+            Layout { format: LAYOUT.. } => "use a newer cloakroom",
+            _ => "make a new backup, or use the cloakroom that made this one",
+        };
+        let Layout { format } = layout;
+        Err(format!("it has format {format}, but this program reads format {LAYOUT}: {advice}"))
+            .at(&path)
     }
 }
 
@@ -128,7 +109,7 @@ impl Backup {
     /// Opens a backup, and reads its list of contents. Fails if it is not whole, or if manifest or list are damaged. On
     /// failure: what to tell the operator.
     pub fn open(directory: &Path) -> Result<Backup, String> {
-        let path = fs::canonicalize(directory).map_err(|e| describe(directory, &e))?;
+        let path = fs::canonicalize(directory).at(directory)?;
         let name = path.display();
         if name.to_string().ends_with(PARTIAL) {
             return Err(format!("{name} is not whole: it is what an interrupted backup left"));
@@ -141,7 +122,7 @@ impl Backup {
         }
         let manifest = Manifest::read(&path)?;
         let Checksum { size, sha256 } = &manifest.contents;
-        if let Some(damage) = read_verified(&path.join(LIST), Some(*size), sha256) {
+        if let Some(damage) = examine(&path.join(LIST), Some(*size), Some(sha256)) {
             return Err(format!("{name}: {LIST} {damage}: nothing is known of the contents"));
         }
         Ok(Backup { path, manifest })
@@ -154,7 +135,7 @@ impl Backup {
         let path = self.path.join(LIST);
         let file = open_regular(&path).map_err(|damage| format!("{} {damage}", path.display()))?;
         Ok(BufReader::new(file).lines().map(move |line| {
-            let line = line.map_err(|e| describe(&path, &e))?;
+            let line = line.at(&path)?;
             parse(&line).ok_or_else(|| format!("{}: {line:?} names no content", path.display()))
         }))
     }
@@ -172,7 +153,7 @@ impl Backup {
         // The ids of a million contents take 16 MB.
         let mut ids = Vec::new();
         let mut is_damaged = |name: &str, size, sha256: &str| {
-            let damage = read_verified(&self.path.join(name), size, sha256);
+            let damage = examine(&self.path.join(name), size, Some(sha256));
             let name_it = |damage: &_| names.print("damaged", format_args!("{name} {damage}"));
             damage.inspect(name_it).is_some()
         };
@@ -201,10 +182,9 @@ fn parse(line: &str) -> Option<(Uuid, String)> {
 /// Names each entry of the directory of contents that none of these ids names, which are in ascending order. Returns
 /// their number.
 fn report_unknown(directory: &Path, ids: &[Uuid], names: &mut Names) -> Result<u64, String> {
-    let failed = |e: io::Error| describe(directory, &e);
     let mut unknown = 0;
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
+    for entry in fs::read_dir(directory).at(directory)? {
+        let name = entry.at(directory)?.file_name();
         let name = name.to_string_lossy();
         // A UUID can be spelt in several ways, of which a backup uses one.
         let id = Uuid::try_parse(&name).ok().filter(|id| id.to_string() == name);
@@ -220,16 +200,13 @@ fn report_unknown(directory: &Path, ids: &[Uuid], names: &mut Names) -> Result<u
 impl DamagedParts {
     /// Says in a line what is damaged; `None` if nothing is.
     pub fn summary(&self) -> Option<String> {
-        let mut parts = Vec::new();
-        if self.dump {
-            parts.push("the dump of the database".to_owned());
-        }
-        if !self.contents.is_empty() {
-            parts.push(format!("contents: {}", self.contents.len()));
-        }
-        if self.unknown > 0 {
-            parts.push(format!("files that {LIST} does not name: {}", self.unknown));
-        }
+        let (contents, unknown) = (self.contents.len(), self.unknown);
+        let parts = [
+            self.dump.then(|| "the dump of the database".to_owned()),
+            (contents > 0).then(|| format!("contents: {contents}")),
+            (unknown > 0).then(|| format!("files that {LIST} does not name: {unknown}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
@@ -239,17 +216,11 @@ impl DamagedParts {
 pub fn verify(directory: &Path, all: bool) -> Result<(), String> {
     let backup = Backup::open(directory)?;
     let damage = backup.find_damage(Names::new(all))?;
-    let Backup { path, manifest: Manifest { totals, dump, .. } } = backup;
+    let Backup { path, manifest } = backup;
     if let Some(summary) = damage.summary() {
         return Err(format!("{} is damaged: {summary}", path.display()));
     }
-    print_line(format_args!(
-        "{} is whole: {}, {} ({}), and a dump of {}.",
-        path.display(),
-        count(totals.users, "user"),
-        count(totals.files, "file"),
-        bytes(totals.bytes),
-        bytes(dump.size)
-    ));
+    let (totals, dump) = (manifest.totals, bytes(manifest.dump.size));
+    print_line(format_args!("{} is whole: {totals}, and a dump of {dump}.", path.display()));
     Ok(())
 }

@@ -5,7 +5,6 @@ mod contents;
 mod directory;
 pub mod manifest;
 
-use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -15,19 +14,17 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use uuid::Uuid;
 
-use super::database::Totals;
-use super::files::{copy_hashed, create_file, describe};
-use super::output::{self, Names, Progress, count, print_line};
+use super::files::{AtPath, Checksum, copy_hashed, create_file};
+use super::output::{Names, Progress, bytes, print_line};
 use super::{open_installation, postgres_programs};
 use crate::config::Config;
 use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
-use crate::storage::file_system::{DiskSpace, LAST_BACKUP, write_aside};
-use crate::storage::sync_directory;
-use contents::{ContentCopier, Snapshot, VerifiedShare, contents_of};
+use crate::storage::file_system::{DiskSpace, LAST_BACKUP, replace_file};
+use contents::{ContentCopier, Counts, Snapshot, VerifiedShare, contents_of};
 use directory::BackupDirectory;
-use manifest::{CONTENTS, Checksum, DUMP, LAYOUT, Manifest};
+use manifest::{CONTENTS, DUMP, LAYOUT, Manifest};
 
 /// The extensions that are dumped: those that the schema uses. Others are the server's business, and the role that
 /// restores may not be allowed to create them. The first one is part of every database and never dumped itself; without
@@ -68,9 +65,11 @@ pub fn backup(
     let partial = backups.begin()?;
     let dump = dump(pg_dump, &snapshot.id, &partial.path)?;
     let share = VerifiedShare { parts: verify_share, sequence };
-    let mut copier = ContentCopier::new(&storage, &partial.path, last, share);
+    let counts = Counts::default();
+    let mut copier =
+        ContentCopier { storage: &storage, backup: &partial.path, last, share, counts };
     let contents = copier.copy_all(&mut snapshot, &mut names)?;
-    let ContentCopier { copied, linked, verified, rotted, .. } = copier;
+    let Counts { copied, linked, verified, rotted, .. } = copier.counts;
     let (at, totals, installation_id) =
         (Timestamp(partial.time), snapshot.totals, snapshot.installation_id);
     let manifest = Manifest {
@@ -88,17 +87,14 @@ pub fn backup(
     manifest.write(&partial.path)?;
     snapshot.finish()?;
     let path = backups.finish(partial)?;
-    note(config, at, &path);
-    let remove_old = |keep| remove_old(&backups, installation_id, &path, keep, &mut names);
-    let removed = keep.map_or(Ok(()), remove_old);
-    let Totals { users, files, bytes } = totals;
+    record_last_backup(config, at, &path);
+    let removed =
+        keep.map_or(Ok(()), |keep| remove_old(&backups, installation_id, &path, keep, &mut names));
     print_line(format_args!(
-        "{} is whole: {}, {} ({}), {copied} copied, {linked} linked to the backup before; {verified} of {files} \
-         contents read and right, in {:.1} s.",
+        "{} is whole: {totals}, {copied} copied, {linked} linked to the backup before; {verified} of {} contents read \
+         and right, in {:.1} s.",
         path.display(),
-        count(users, "user"),
-        count(files, "file"),
-        output::bytes(bytes),
+        totals.files,
         begin.elapsed().as_secs_f32()
     ));
     removed?;
@@ -114,12 +110,12 @@ pub fn backup(
 
 /// Fails if a backup of so many bytes does not fit on the disk of `directory` beside the part that is to stay free.
 fn check_room(directory: &Path, needed: u64) -> Result<(), String> {
-    let space = DiskSpace::of(directory).map_err(|e| describe(directory, &e))?;
+    let space = DiskSpace::of(directory).at(directory)?;
     let room = space.free_bytes.saturating_sub(space.total_bytes / 100 * KEPT_FREE_PERCENT);
     if needed <= room {
         return Ok(());
     }
-    let (needed, room, place) = (output::bytes(needed), output::bytes(room), directory.display());
+    let (needed, room, place) = (bytes(needed), bytes(room), directory.display());
     Err(format!(
         "the backup may take {needed}, for the database and what the last backup does not hold, and the disk of \
          {place} has {room} beside the {KEPT_FREE_PERCENT} % that stay free: nothing was begun"
@@ -162,25 +158,19 @@ fn dump(mut pg_dump: Command, snapshot_id: &str, backup: &Path) -> Result<Checks
     let mut child = KilledOnDrop(spawned.map_err(|e| format!("pg_dump: {e}"))?);
     let output = child.0.stdout.take().ok_or("pg_dump has no output")?;
     Progress::begin("dumping the database", None);
-    let (size, sha256) = copy_hashed(TimeLimited(output, MAX_SILENCE), file)
-        .map_err(|e| e.between("pg_dump", path.display()))?;
+    let copied = copy_hashed(TimeLimited(output, MAX_SILENCE), file);
+    let dump = copied.map_err(|e| e.between("pg_dump", path.display()))?;
     let status = child.0.wait().map_err(|e| format!("pg_dump: {e}"))?;
-    match status.success() {
-        true => Ok(Checksum { size, sha256 }),
-        false => Err(format!("pg_dump failed: {status}")),
-    }
+    if status.success() { Ok(dump) } else { Err(format!("pg_dump failed: {status}")) }
 }
 
-/// Leaves the mark in the data directory by which the service knows the age of the last backup.
-/// The backup is whole without it.
-fn note(config: &Config, at: Timestamp, backup: &Path) {
+/// Records the backup in the data directory, where the service finds the age of the last one. The backup is whole
+/// without that.
+fn record_last_backup(config: &Config, at: Timestamp, backup: &Path) {
     let backup = backup.canonicalize().unwrap_or_else(|_| backup.to_owned());
     let line = format!("{} {}\n", at.text(), backup.display());
     let path = config.data_dir.join(LAST_BACKUP);
-    let written = write_aside(&path, line.as_bytes())
-        .and_then(|temporary| fs::rename(temporary, &path))
-        .and_then(|()| sync_directory(&config.data_dir));
-    if let Err(error) = written {
+    if let Err(error) = replace_file(&path, line.as_bytes()) {
         let path = path.display();
         log::warn!("{path} was not written, so alerts will miss this backup: {error}");
     }
