@@ -1,12 +1,11 @@
 //! The settings of outgoing mail.
 
 use std::fmt;
-use std::str::FromStr;
 
 use lettre::message::Mailbox;
 use percent_encoding::percent_decode_str;
 
-use super::values::{Secret, is_loopback, is_origin};
+use super::values::{Origin, Secret, is_loopback};
 
 /// The server to which outgoing mail is handed.
 #[derive(Debug, Clone)]
@@ -47,6 +46,30 @@ pub struct SmtpUser {
 }
 
 impl MailServer {
+    /// Parses `smtp://[user:password@]host[:port]`, also with `smtps`. Only slashes may follow. In the user and the
+    /// password, any byte may be written as `%` and two hexadecimal digits. The ports default to those of RFC 5321
+    /// (25) and RFC 8314 (465).
+    fn parse(text: &str) -> Option<MailServer> {
+        let (scheme, rest) = text.split_once("://")?;
+        let (encryption, default_port) = match scheme {
+            "smtp" => (Encryption::StartTls, "25"),
+            "smtps" => (Encryption::Implicit, "465"),
+            _ => return None,
+        };
+        let authority = rest.trim_end_matches('/');
+        // A password may contain `@`, a host may not.
+        let (user, shown_user, address) = match authority.rsplit_once('@') {
+            Some((user, address)) => (Some(SmtpUser::parse(user)?), "(not shown)@", address),
+            None => (None, "", authority),
+        };
+        let origin = format!("{scheme}://{address}");
+        let Origin { host, port, .. } = Origin::parse(&origin).filter(|it| !it.host.is_empty())?;
+        let port = port.unwrap_or(default_port).parse().ok().filter(|port| *port > 0)?;
+        let url = format!("{scheme}://{shown_user}{host}:{port}");
+        let host = host.trim_matches(['[', ']']).to_owned();
+        Some(MailServer { encryption, host, port, user, url })
+    }
+
     /// Whether nothing may be sent without encryption: passwords leave this host only encrypted.
     pub fn requires_encryption(&self) -> bool {
         self.user.is_some() && !self.is_local()
@@ -58,66 +81,24 @@ impl MailServer {
     }
 }
 
-impl FromStr for Smtp {
-    type Err = ();
-
-    /// Parses `none`, or the URL of a server.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "none" => Ok(Smtp::Off),
-            url => url.parse().map(Smtp::Server),
-        }
-    }
-}
-
-impl FromStr for MailServer {
-    type Err = ();
-
-    /// Parses `smtp://[user:password@]host[:port]`, also with `smtps`. Only slashes may follow. In the user and the
-    /// password, any byte may be written as `%` and two hexadecimal digits. The ports default to those of RFC 5321
-    /// (25) and RFC 8314 (465).
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (scheme, rest) = text.split_once("://").ok_or(())?;
-        let (encryption, default_port) = match scheme {
-            "smtp" => (Encryption::StartTls, "25"),
-            "smtps" => (Encryption::Implicit, "465"),
-            _ => return Err(()),
-        };
-        let authority = rest.trim_end_matches('/');
-        // A password may contain `@`, a host may not.
-        let (user, host_and_port) = match authority.rsplit_once('@') {
-            Some((user, host_and_port)) => (Some(user.parse()?), host_and_port),
-            None => (None, authority),
-        };
-        let (host, port) = match host_and_port.rsplit_once(':') {
-            // In `[::1]` the last colon is a part of the address.
-            Some((host, port)) if !port.ends_with(']') => (host, port),
-            _ => (host_and_port, default_port),
-        };
-        let port = port.parse().ok().filter(|port| *port > 0).ok_or(())?;
-        if !is_origin(&format!("smtp://{host}")) {
-            return Err(());
-        }
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let shown_user = if user.is_some() { "(not shown)@" } else { "" };
-        let url = format!("{scheme}://{shown_user}{host}:{port}");
-        Ok(MailServer { encryption, host: bare.unwrap_or(host).to_owned(), port, user, url })
-    }
-}
-
-impl FromStr for SmtpUser {
-    type Err = ();
-
+impl SmtpUser {
     /// Parses `user:password`. The name may not be empty, and neither may contain NUL, which separates the two in
     /// `AUTH PLAIN` (RFC 4616).
-    fn from_str(text: &str) -> Result<Self, ()> {
+    fn parse(text: &str) -> Option<SmtpUser> {
         let decode = |text| {
-            let decoded = percent_decode_str(text).decode_utf8().map_err(drop)?.into_owned();
-            (!decoded.contains('\0')).then_some(decoded).ok_or(())
+            let decoded = percent_decode_str(text).decode_utf8().ok()?.into_owned();
+            (!decoded.contains('\0')).then_some(decoded)
         };
-        let (name, password) = text.split_once(':').ok_or(())?;
+        let (name, password) = text.split_once(':')?;
         let (name, password) = (decode(name)?, Secret::new(decode(password)?));
-        (!name.is_empty()).then_some(SmtpUser { name, password }).ok_or(())
+        (!name.is_empty()).then_some(SmtpUser { name, password })
+    }
+}
+
+impl Smtp {
+    /// Parses `none`, or the URL of a server.
+    pub fn parse(text: &str) -> Option<Smtp> {
+        if text == "none" { Some(Smtp::Off) } else { MailServer::parse(text).map(Smtp::Server) }
     }
 }
 
@@ -149,14 +130,14 @@ pub fn has_token(text: &str) -> bool {
 /// Parses an http or https URL without user, path, query and fragment. A slash at its end is dropped.
 pub fn public_url(text: &str) -> Option<String> {
     let url = text.strip_suffix('/').unwrap_or(text);
-    (is_web_url(url) && is_origin(url) && !url.contains(['@', '{', '}'])).then(|| url.to_owned())
+    let is_origin = is_web_url(url) && Origin::parse(url).is_some();
+    (is_origin && !url.contains(['@', '{', '}'])).then(|| url.to_owned())
 }
 
 /// Whether `text` is an http or https URL in ASCII.
 fn is_web_url(text: &str) -> bool {
     let origin = text.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-    (origin.starts_with("http://") || origin.starts_with("https://"))
-        && is_origin(&origin)
+    Origin::parse(&origin).is_some_and(|origin| ["http", "https"].contains(&origin.scheme))
         && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
@@ -174,9 +155,9 @@ mod tests {
             "smtp://[::1]:2525",
             "smtp://[::1]/",
         ] {
-            assert!(matches!(good.parse(), Ok(Smtp::Server(_))), "{good}");
+            assert!(matches!(Smtp::parse(good), Some(Smtp::Server(_))), "{good}");
         }
-        assert!(matches!("none".parse(), Ok(Smtp::Off)));
+        assert!(matches!(Smtp::parse("none"), Some(Smtp::Off)));
         for bad in [
             "",
             "off",
@@ -194,12 +175,12 @@ mod tests {
             "smtp://ann%00:x@host",
             "smtp://ann:%ff@host",
         ] {
-            assert!(bad.parse::<Smtp>().is_err(), "{bad}");
+            assert!(Smtp::parse(bad).is_none(), "{bad}");
         }
     }
 
     fn server(url: &str) -> MailServer {
-        url.parse().unwrap_or_else(|()| panic!("{url}"))
+        MailServer::parse(url).unwrap_or_else(|| panic!("{url}"))
     }
 
     #[test]

@@ -7,7 +7,6 @@ mod memory_limit;
 mod printed;
 mod reader;
 mod settings;
-#[cfg_attr(not(feature = "s3"), path = "without_store.rs")]
 mod store;
 mod values;
 mod words;

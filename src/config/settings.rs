@@ -310,7 +310,7 @@ settings! { |s, memory_limit|
         .unwrap_or_default();
     /// origins whose web pages may use the API, with credentials if they ask for that; or `*`: any origin, without
     "CLOAKROOM_CORS_ORIGINS" => cors_origins: CorsOrigins = s
-        .read("", "comma-separated origins, such as https://app.example.com, or *", |text| text.parse().ok())
+        .read("", "comma-separated origins, such as https://app.example.com, or *", CorsOrigins::parse)
         .unwrap_or(CorsOrigins::Off);
     /// enables endpoints that help to test clients; one of them deletes all users
     "CLOAKROOM_TEST_ENDPOINTS_ENABLED" => test_endpoints_enabled: bool = s.flag(false);
@@ -326,7 +326,7 @@ settings! { |s, memory_limit|
     "CLOAKROOM_SMTP_URL" => smtp: Smtp = s
         .optional_hidden(
             "none, smtp://host:port or smtps://user:password@host:port",
-            |text| text.parse().ok(),
+            Smtp::parse,
             |_, smtp: &Smtp| smtp.to_string(),
         )
         .unwrap_or(Smtp::Unset);

@@ -3,13 +3,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::reader::SettingsReader;
-use super::values::{Secret, is_loopback, is_origin};
+use super::values::{Origin, Secret, is_loopback};
 use super::words::Environment;
 
 const URL: &str = "CLOAKROOM_STORAGE_URL";
@@ -18,11 +17,14 @@ const SECRET_KEY: &str = "CLOAKROOM_STORAGE_SECRET_KEY";
 
 const URLS: &str =
     "s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME, also with &style=host";
+const NO_CLIENT: &str = "nothing, because this build has no client of a store: the cargo feature s3 adds it, and the \
+                         Debian package has it";
 /// The longest prefix, in bytes. A key has at most 1024, and begins with it.
 const MAX_PREFIX: usize = 512;
 
 /// Where the store is, and how to use it.
 #[derive(Clone)]
+#[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "only a client of a store uses them"))]
 pub struct StoreSettings {
     pub url: StoreUrl,
     pub access_key: Secret,
@@ -45,22 +47,61 @@ pub struct StoreUrl {
     pub region: String,
     /// Whether the bucket is a part of the host name and not of the path.
     pub is_host_style: bool,
+    /// Whether requests may be read on their way.
+    is_exposed: bool,
 }
 
 impl StoreUrl {
-    /// Whether requests may be read on their way.
-    fn is_exposed(&self) -> bool {
-        self.scheme == "http" && !is_loopback(host_of(&self.authority))
+    /// Parses `s3://BUCKET/PREFIX?endpoint=...&region=...`. The prefix may be left out.
+    pub fn parse(text: &str) -> Option<StoreUrl> {
+        let (place, query) = text.strip_prefix("s3://")?.split_once('?')?;
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let prefix = prefix.trim_end_matches('/');
+        let is_name = |name: &str| {
+            let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+            !name.trim_matches('.').is_empty() && name.bytes().all(is_plain)
+        };
+        let is_prefix = prefix.is_empty() || prefix.split('/').all(is_name);
+        if !is_name(bucket) || !is_prefix || prefix.len() > MAX_PREFIX {
+            return None;
+        }
+        let [mut endpoint, mut region, mut style] = [const { None }; 3];
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let field = match &*name {
+                "endpoint" => &mut endpoint,
+                "region" => &mut region,
+                "style" => &mut style,
+                _ => return None,
+            };
+            if field.replace(value.into_owned()).is_some() {
+                return None;
+            }
+        }
+        let region = region.filter(|name| is_name(name))?;
+        let endpoint = endpoint?;
+        let endpoint = Origin::parse(endpoint.strip_suffix('/').unwrap_or(&endpoint))?;
+        let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+        let is_web = ["http", "https"].contains(&endpoint.scheme);
+        if !is_web || !endpoint.port.is_none_or(is_port) || endpoint.host.contains(['@', '\\']) {
+            return None;
+        }
+        let host = endpoint.host.trim_matches(['[', ']']);
+        let is_host_style = match style.as_deref() {
+            None | Some("path") => false,
+            // An address cannot have the bucket before it.
+            Some("host") if host.parse::<IpAddr>().is_err() => true,
+            Some(_) => return None,
+        };
+        Some(StoreUrl {
+            bucket: bucket.to_owned(),
+            prefix: if prefix.is_empty() { String::new() } else { format!("{prefix}/") },
+            scheme: endpoint.scheme.to_owned(),
+            authority: endpoint.authority(),
+            region,
+            is_host_style,
+            is_exposed: endpoint.scheme == "http" && !is_loopback(host),
+        })
     }
-}
-
-/// The host of an authority, without the brackets of an IPv6 address.
-fn host_of(authority: &str) -> &str {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => host,
-        _ => authority,
-    };
-    host.trim_matches(['[', ']'])
 }
 
 /// The place as messages name it: without the endpoint.
@@ -70,73 +111,21 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-impl FromStr for StoreUrl {
-    type Err = ();
-
-    /// Parses `s3://BUCKET/PREFIX?endpoint=...&region=...`. The prefix may be left out.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (place, query) = text.strip_prefix("s3://").ok_or(())?.split_once('?').ok_or(())?;
-        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
-        let prefix = prefix.trim_end_matches('/');
-        let is_name = |name: &str| {
-            let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
-            !name.trim_matches('.').is_empty() && name.bytes().all(is_plain)
-        };
-        let is_prefix = prefix.is_empty() || prefix.split('/').all(is_name);
-        if !is_name(bucket) || !is_prefix || prefix.len() > MAX_PREFIX {
-            return Err(());
-        }
-        let [mut endpoint, mut region, mut style] = [const { None }; 3];
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let field = match &*name {
-                "endpoint" => &mut endpoint,
-                "region" => &mut region,
-                "style" => &mut style,
-                _ => return Err(()),
-            };
-            if field.replace(value.into_owned()).is_some() {
-                return Err(());
-            }
-        }
-        let (scheme, authority) = parse_endpoint(&endpoint.ok_or(())?)?;
-        let region = region.filter(|name| is_name(name)).ok_or(())?;
-        let is_host_style = match style.as_deref() {
-            None | Some("path") => false,
-            // An address cannot have the bucket before it.
-            Some("host") if host_of(&authority).parse::<IpAddr>().is_err() => true,
-            Some(_) => return Err(()),
-        };
-        let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
-        Ok(StoreUrl { bucket: bucket.to_owned(), prefix, scheme, authority, region, is_host_style })
-    }
-}
-
-/// Parses `https://HOST:PORT` or the same with `http`, and returns the scheme and the authority.
-fn parse_endpoint(text: &str) -> Result<(String, String), ()> {
-    let text = text.strip_suffix('/').unwrap_or(text);
-    let (scheme, authority) = text.split_once("://").ok_or(())?;
-    let default_port = match scheme {
-        "https" => ":443",
-        "http" => ":80",
-        _ => return Err(()),
-    };
-    let authority = authority.strip_suffix(default_port).unwrap_or(authority);
-    let port = authority.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
-    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    let is_good = is_origin(text) && is_port && !authority.contains(['@', '\\']);
-    is_good.then(|| (scheme.to_owned(), authority.to_owned())).ok_or(())
-}
-
 /// Reads the settings of the store; `None` if there is none, or if one of them is wrong.
 pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<StoreSettings> {
     let shown = |text: &str, _: &StoreUrl| text.to_owned();
-    let url = r.setting(&[URL]).optional_hidden(URLS, |text| text.parse().ok(), shown);
+    let url = r.setting(&[URL]).optional_hidden(URLS, StoreUrl::parse, shown);
     let access_key = r.setting(&[ACCESS_KEY]).secret("");
     let secret_key = r.setting(&[SECRET_KEY]).secret("");
     let allowed = "a PEM file with the certificates of the authorities that sign the store's";
     let authorities = r.setting(&["CLOAKROOM_STORAGE_CA"]).read("", allowed, certificates);
     let url = url?;
-    if environment == Environment::Production && url.is_exposed() {
+    if cfg!(not(feature = "s3")) {
+        let text = format!("{URL} holds \"(not shown)\"; allowed: {NO_CLIENT}");
+        r.faults.push((URL, text));
+        return None;
+    }
+    if environment == Environment::Production && url.is_exposed {
         let text = format!("{URL} has an endpoint without TLS; in production use https");
         r.faults.push((URL, text));
     }
@@ -164,9 +153,19 @@ fn certificates(path: &str) -> Option<Vec<CertificateDer<'static>>> {
 mod tests {
     use super::*;
 
+    #[cfg(not(feature = "s3"))]
+    #[test]
+    fn a_build_without_a_client_refuses_a_store_and_names_the_feature() {
+        let variables = [(URL.to_owned(), "s3://files?endpoint=https://h&region=r".to_owned())];
+        let mut reader = SettingsReader::new(variables.into());
+        assert!(read(&mut reader, Environment::Development).is_none());
+        let [(name, fault)] = &reader.faults[..] else { panic!("one fault") };
+        assert!(*name == URL && fault.contains("the cargo feature s3 adds it"), "{fault}");
+    }
+
     #[test]
     fn a_place_in_a_store_has_a_bucket_an_endpoint_and_a_region() {
-        let parse = |text: &str| text.parse::<StoreUrl>();
+        let parse = StoreUrl::parse;
         let url = parse("s3://files/a/b/?endpoint=https://s3.example.com:443/&region=eu-1");
         let expected = StoreUrl {
             bucket: "files".into(),
@@ -175,11 +174,12 @@ mod tests {
             authority: "s3.example.com".into(),
             region: "eu-1".into(),
             is_host_style: false,
+            is_exposed: false,
         };
-        assert_eq!(url, Ok(expected));
+        assert_eq!(url, Some(expected));
         let url = parse("s3://files?region=garage&style=host&endpoint=http%3A%2F%2Flocalhost:3900");
-        let url = url.map(|url| (url.prefix.clone(), url.is_host_style, url.is_exposed()));
-        assert_eq!(url, Ok((String::new(), true, false)));
+        let url = url.map(|url| (url.prefix.clone(), url.is_host_style, url.is_exposed));
+        assert_eq!(url, Some((String::new(), true, false)));
         for text in [
             "",
             "https://files?endpoint=https://h&region=r",
@@ -201,7 +201,7 @@ mod tests {
             "s3://files?endpoint=https://h&region=r&region=r",
             "s3://files?endpoint=https://h&region=r&key=x",
         ] {
-            assert_eq!(parse(text), Err(()), "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 
@@ -215,8 +215,8 @@ mod tests {
             ("http://[2001:db8::1]", true),
             ("http://localhost.example.com", true),
         ] {
-            let url = format!("s3://files?endpoint={endpoint}&region=r").parse::<StoreUrl>();
-            assert_eq!(url.map(|url| url.is_exposed()), Ok(expected), "{endpoint}");
+            let url = StoreUrl::parse(&format!("s3://files?endpoint={endpoint}&region=r"));
+            assert_eq!(url.map(|url| url.is_exposed), Some(expected), "{endpoint}");
         }
     }
 }

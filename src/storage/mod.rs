@@ -170,13 +170,11 @@ impl Storage {
 
     /// Names the places of contents, without looking at them or changing anything.
     pub fn at(config: &Config) -> Result<Storage, Refusal> {
-        match config.store.clone() {
-            None => Ok(Storage::in_directory(config)),
-            #[cfg(feature = "s3")]
-            Some(settings) => {
-                Ok(Storage::of(Arc::new(s3::Store::new(&settings)?), &config.data_dir))
-            }
+        #[cfg(feature = "s3")]
+        if let Some(settings) = &config.store {
+            return Ok(Storage::of(Arc::new(s3::Store::new(settings)?), &config.data_dir));
         }
+        Ok(Storage::in_directory(config))
     }
 
     /// The same for contents in the data directory, also if the settings name a store.

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::Store;
-use crate::config::{Secret, StoreSettings};
+use crate::config::{Secret, StoreSettings, StoreUrl};
 use crate::model::hex;
 use crate::semaphore::lock;
 use crate::storage::{Content, Contents};
@@ -51,9 +51,8 @@ fn store(answers: Answers) -> Store {
         // A client that hangs up early has seen enough.
         listener.incoming().flatten().for_each(|stream| drop(answer(&stream, &answers)));
     });
-    let Ok(url) = format!("s3://b/p?endpoint=http://{address}&region=r").parse() else {
-        panic!("no address of a store")
-    };
+    let url = format!("s3://b/p?endpoint=http://{address}&region=r");
+    let Some(url) = StoreUrl::parse(&url) else { panic!("no address of a store") };
     let key = || Secret::new("key".to_owned());
     let settings = StoreSettings { url, access_key: key(), secret_key: key(), authorities: None };
     Store::new(&settings).unwrap_or_else(|fault| panic!("{fault}"))
