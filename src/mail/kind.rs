@@ -23,50 +23,40 @@ pub enum MailLink {
     EmailConfirmation,
 }
 
-/// A row of the table. The text is the file that has the name of the kind.
-macro_rules! kind {
-    ($name:literal, $link:expr, $subject:literal) => {
-        MailKind {
+/// Makes the table of rows `"name" LINK "subject"`. The text is the file that has the name of the kind.
+macro_rules! kinds {
+    ($($name:literal $($link:ident)? $subject:literal;)+) => {
+        /// Every kind of mail.
+        static KINDS: &[MailKind] = &[$(MailKind {
             name: $name,
             subject: $subject,
             text: include_str!(concat!("templates/", $name, ".txt")),
-            link: $link,
-        }
+            link: kinds!(@link $($link)?),
+        }),+];
     };
+    (@link) => { None };
+    (@link $link:ident) => { Some(MailLink::$link) };
 }
 
-/// All that the outbox holds, and what is sent in its place.
-static KINDS: [MailKind; 14] = [
-    kind!("password_reset", Some(MailLink::PasswordReset), "Reset your Cloakroom password"),
-    kind!("invitation", Some(MailLink::Invitation), "You have a Cloakroom account"),
-    kind!(
-        "email_confirmation",
-        Some(MailLink::EmailConfirmation),
-        "Confirm your e-mail address for Cloakroom"
-    ),
-    // Instead of the one before, if an account has the address.
-    kind!("email_taken", None, "You have a Cloakroom account already"),
+kinds! {
+    "password_reset" PasswordReset "Reset your Cloakroom password";
+    "invitation" Invitation "You have a Cloakroom account";
+    "email_confirmation" EmailConfirmation "Confirm your e-mail address for Cloakroom";
+    // Sent in place of the one before if an account has the address.
+    "email_taken" "You have a Cloakroom account already";
     // To the present address.
-    kind!(
-        "email_change_requested",
-        None,
-        "Your Cloakroom account is about to change its e-mail address"
-    ),
-    kind!("password_changed", None, "Your Cloakroom password was changed"),
-    // This one goes to the address before.
-    kind!("email_changed", None, "The e-mail address of your Cloakroom account was changed"),
-    kind!("token_created", None, "A personal access token of your Cloakroom account was created"),
-    kind!("second_factor_enabled", None, "Your Cloakroom account has a second factor"),
-    kind!(
-        "second_factor_disabled",
-        None,
-        "The second factor of your Cloakroom account was taken away"
-    ),
-    kind!("recovery_code_used", None, "A recovery code of your Cloakroom account was used"),
-    kind!("recovery_codes_renewed", None, "New recovery codes of your Cloakroom account were made"),
-    kind!("too_many_wrong_codes", None, "The password of your Cloakroom account must be reset"),
-    kind!("files_lost", None, "Files of your Cloakroom account were lost"),
-];
+    "email_change_requested" "Your Cloakroom account is about to change its e-mail address";
+    "password_changed" "Your Cloakroom password was changed";
+    // To the former address.
+    "email_changed" "The e-mail address of your Cloakroom account was changed";
+    "token_created" "A personal access token of your Cloakroom account was created";
+    "second_factor_enabled" "Your Cloakroom account has a second factor";
+    "second_factor_disabled" "The second factor of your Cloakroom account was taken away";
+    "recovery_code_used" "A recovery code of your Cloakroom account was used";
+    "recovery_codes_renewed" "New recovery codes of your Cloakroom account were made";
+    "too_many_wrong_codes" "The password of your Cloakroom account must be reset";
+    "files_lost" "Files of your Cloakroom account were lost";
+}
 
 /// The kind with this word; `None` if there is none.
 pub fn mail_kind(name: &str) -> Option<&'static MailKind> {
