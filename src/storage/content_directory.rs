@@ -20,7 +20,7 @@ use super::draft::CompleteDraft;
 use super::file_system::{
     create_private_file, log_not_removed, remove_file, sync_directory, translate,
 };
-use super::{Batches, Content, Contents, MIN_SWEPT_AGE, age};
+use super::{Content, Contents, IdBatches, MIN_SWEPT_AGE, age};
 use crate::error::Error;
 
 /// Ids in a batch of contents that may be swept.
@@ -174,7 +174,7 @@ impl Contents for ContentDirectory {
         Ok(ids.iter().filter_map(size).collect())
     }
 
-    fn old_contents(&self) -> Result<Box<Batches<'_>>, Error> {
+    fn old_contents(&self) -> Result<Box<IdBatches<'_>>, Error> {
         let mut ids = old_ids(&self.contents, MIN_SWEPT_AGE)?;
         Ok(Box::new(std::iter::from_fn(move || {
             let batch: Result<Vec<Uuid>, Error> = ids.by_ref().take(BATCH_IDS).collect();

@@ -40,7 +40,7 @@ fn examine(path: &Path) -> Result<Option<io::Error>, String> {
     if !path.is_dir() {
         return Err("is a file, not a directory".into());
     }
-    let full = match write_probe(path).map_err(|error| (error.kind(), error)) {
+    let full = match try_writing(path).map_err(|error| (error.kind(), error)) {
         Ok(()) => None,
         Err((ErrorKind::StorageFull | ErrorKind::QuotaExceeded, error)) => Some(error),
         Err((ErrorKind::PermissionDenied, _)) => {
@@ -53,7 +53,7 @@ fn examine(path: &Path) -> Result<Option<io::Error>, String> {
 }
 
 /// Creates a file, writes a byte to it, and removes it.
-fn write_probe(directory: &Path) -> io::Result<()> {
+fn try_writing(directory: &Path) -> io::Result<()> {
     let path = directory.join(format!(".probe-{}", Uuid::new_v4()));
     let mut file = create_file(&path)?;
     let written = file.write_all(b"x");

@@ -65,7 +65,7 @@ pub enum Content {
 }
 
 /// Ids of contents, in batches.
-type Batches<'a> = dyn Iterator<Item = Result<Vec<Uuid>, Error>> + 'a;
+type IdBatches<'a> = dyn Iterator<Item = Result<Vec<Uuid>, Error>> + 'a;
 
 /// Why contents cannot be used by a command or a start: what to tell the operator.
 type Refusal = String;
@@ -132,7 +132,7 @@ pub trait Contents: Send + Sync {
 
     /// The ids of the contents that are older than [`MIN_SWEPT_AGE`], in batches, for looking up their records. Memory
     /// does not grow with their number.
-    fn old_contents(&self) -> Result<Box<Batches<'_>>, Error>;
+    fn old_contents(&self) -> Result<Box<IdBatches<'_>>, Error>;
 
     /// How long ago a content was stored; `None` if it is gone.
     #[cfg(feature = "tools")]

@@ -39,7 +39,7 @@ const MAX_IDLE_CONNECTIONS: usize = 32;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum StoreError {
     /// There is no object with this key.
     Missing,
     /// There is one already, and the request was for none.
@@ -61,14 +61,6 @@ pub enum Payload<'a> {
 }
 
 impl Payload<'_> {
-    fn length(&self) -> Option<u64> {
-        match self {
-            Payload::None => None,
-            Payload::Bytes(bytes) => Some(bytes.len() as u64),
-            Payload::File(_, length, _) => Some(*length),
-        }
-    }
-
     pub fn sha256(&self) -> [u8; 32] {
         match self {
             Payload::None => Sha256::digest(b"").into(),
@@ -137,14 +129,14 @@ impl Client {
     /// Sends a request and returns the answer if it says that all went well. A connection that ends without an answer
     /// was probably idle for too long: then the request, which may always be repeated, is sent once more over a new
     /// one.
-    pub fn send(&self, request: &StoreRequest) -> Result<Response<Body>, Failure> {
+    pub fn send(&self, request: &StoreRequest) -> Result<Response<Body>, StoreError> {
         let answer = match self.exchange(request, MAX_IDLE) {
             Err(ureq::Error::Io(error)) if is_closed(&error) => {
                 self.exchange(request, Duration::ZERO)
             }
             other => other,
         };
-        let mut answer = answer.map_err(|error| Failure::Away(error.to_string()))?;
+        let mut answer = answer.map_err(|error| StoreError::Away(error.to_string()))?;
         let status = answer.status().as_u16();
         if (200..300).contains(&status) {
             return Ok(answer);
@@ -154,11 +146,11 @@ impl Client {
         let shown: String = code.chars().filter(char::is_ascii_alphanumeric).take(100).collect();
         let cause = format!("{} answers {status} {shown}", request.method).trim_end().to_owned();
         Err(match status {
-            404 if code != "NoSuchBucket" => Failure::Missing,
-            412 => Failure::Exists,
-            501 => Failure::Unknown,
-            408 | 429 | 500.. => Failure::Away(cause),
-            _ => Failure::Refused(cause),
+            404 if code != "NoSuchBucket" => StoreError::Missing,
+            412 => StoreError::Exists,
+            501 => StoreError::Unknown,
+            408 | 429 | 500.. => StoreError::Away(cause),
+            _ => StoreError::Refused(cause),
         })
     }
 
@@ -169,16 +161,15 @@ impl Client {
         max_idle: Duration,
     ) -> Result<Response<Body>, ureq::Error> {
         let builder = self.signed(request);
-        let Some(length) = request.payload.length() else {
-            return self.run(builder, SendBody::none(), max_idle, (0, request.content));
-        };
-        let mut reader: Box<dyn Read + 'a> = match &request.payload {
-            Payload::None => Box::new(io::empty()),
-            Payload::Bytes(bytes) => Box::new(*bytes),
-            Payload::File(file, ..) => {
+        let (mut reader, length): (Box<dyn Read + 'a>, u64) = match &request.payload {
+            Payload::None => {
+                return self.run(builder, SendBody::none(), max_idle, (0, request.content));
+            }
+            Payload::Bytes(bytes) => (Box::new(*bytes), bytes.len() as u64),
+            Payload::File(file, length, _) => {
                 let mut file = *file;
                 file.rewind()?;
-                Box::new(file)
+                (Box::new(file), *length)
             }
         };
         let builder = builder.header("content-length", length);
@@ -193,14 +184,9 @@ impl Client {
         max_idle: Duration,
         lengths: (u64, u64),
     ) -> Result<Response<Body>, ureq::Error> {
-        let request = self.agent.configure_request(builder.body(body)?);
-        self.agent.run(
-            request
-                .max_idle_age(max_idle)
-                .timeout_send_body(Some(time_for(lengths.0)))
-                .timeout_recv_body(Some(time_for(lengths.1)))
-                .build(),
-        )
+        let request = self.agent.configure_request(builder.body(body)?).max_idle_age(max_idle);
+        let request = request.timeout_send_body(Some(time_for(lengths.0)));
+        self.agent.run(request.timeout_recv_body(Some(time_for(lengths.1))).build())
     }
 
     /// The head of a request, with its signature.
@@ -248,9 +234,9 @@ fn is_closed(error: &io::Error) -> bool {
 }
 
 /// The body of an answer that is no content.
-pub fn read_text(answer: &mut Response<Body>) -> Result<String, Failure> {
+pub fn read_text(answer: &mut Response<Body>) -> Result<String, StoreError> {
     let text = answer.body_mut().with_config().limit(MAX_TEXT).lossy_utf8(true).read_to_string();
-    text.map_err(|error| Failure::Away(error.to_string()))
+    text.map_err(|error| StoreError::Away(error.to_string()))
 }
 
 /// Trusts the authorities of the settings or, if these name none, those of the system.

@@ -28,11 +28,11 @@ use uuid::Uuid;
 
 use super::draft::CompleteDraft;
 use super::file_system::remove_file;
-use super::{Batches, Content, Contents, MIN_SWEPT_AGE};
+use super::{Content, Contents, IdBatches, MIN_SWEPT_AGE};
 use crate::config::StoreSettings;
 use crate::error::Error;
 use crate::telemetry::outage::Outage;
-use client::{Client, Failure, Payload, StoreRequest, read_text};
+use client::{Client, Payload, StoreError, StoreRequest, read_text};
 use content_reader::ContentReader;
 use listing::{ListedObject, ListedPage};
 
@@ -120,14 +120,13 @@ impl Store {
         let headers: &[_] = if is_whole { &[] } else { &range };
         let get = StoreRequest { headers, content: length, ..request("GET", &key) };
         let answer = self.send(&get)?.ok_or_else(missing)?;
-        let found = match is_whole {
-            true => header(&answer, "content-length").unwrap_or("an unknown number of"),
-            false => header(&answer, "content-range").unwrap_or("no range of"),
+        let (name, none, expected) = match is_whole {
+            true => ("content-length", "an unknown number of", size.to_string()),
+            false => {
+                ("content-range", "no range of", format!("bytes {}-{last}/{size}", part.start))
+            }
         };
-        let expected = match is_whole {
-            true => size.to_string(),
-            false => format!("bytes {}-{last}/{size}", part.start),
-        };
+        let found = header(&answer, name).unwrap_or(none);
         if found != expected {
             return Err(damaged(&format!("the store has {found} bytes, not {expected}")));
         }
@@ -189,13 +188,13 @@ impl Store {
     /// Sends a request. Returns `None` if there is no such object.
     fn send(&self, request: &StoreRequest) -> Result<Option<Response<Body>>, Error> {
         match self.client.send(request) {
-            Err(Failure::Missing) => self.noted(Ok(None)),
+            Err(StoreError::Missing) => self.noted(Ok(None)),
             outcome => self.noted(outcome.map(Some)),
         }
     }
 
     /// Notes whether the store has served a request.
-    fn noted<T>(&self, outcome: Result<T, Failure>) -> Result<T, Error> {
+    fn noted<T>(&self, outcome: Result<T, StoreError>) -> Result<T, Error> {
         match outcome {
             Ok(value) => {
                 self.outage.note_success(Instant::now());
@@ -213,10 +212,7 @@ impl Store {
     }
 
     fn refuse_held(&self) -> Result<(), Error> {
-        match self.is_held.load(Ordering::Acquire) {
-            true => Err(Error::StoreUnavailable),
-            false => Ok(()),
-        }
+        if self.is_held.load(Ordering::Acquire) { Err(Error::StoreUnavailable) } else { Ok(()) }
     }
 }
 
@@ -231,7 +227,7 @@ impl Contents for Store {
         let request = StoreRequest { query: &query, ..request("GET", "") };
         match self.client.send(&request) {
             Ok(_) => Ok(None),
-            Err(Failure::Away(cause)) => {
+            Err(StoreError::Away(cause)) => {
                 self.fail(&cause);
                 Ok(Some(cause))
             }
@@ -263,8 +259,8 @@ impl Contents for Store {
         let headers = [("if-none-match", "*".to_owned()), (CHECKSUM, checksum)];
         let put = StoreRequest { headers: &headers, payload, ..request("PUT", &key) };
         Ok(match self.client.send(&put) {
-            Err(Failure::Exists) => self.noted(Ok(())),
-            Err(Failure::Unknown) => self.put_installation_id(id),
+            Err(StoreError::Exists) => self.noted(Ok(())),
+            Err(StoreError::Unknown) => self.put_installation_id(id),
             outcome => self.noted(outcome.map(drop)),
         }?)
     }
@@ -330,7 +326,7 @@ impl Contents for Store {
         Ok(found)
     }
 
-    fn old_contents(&self) -> Result<Box<Batches<'_>>, Error> {
+    fn old_contents(&self) -> Result<Box<IdBatches<'_>>, Error> {
         self.refuse_held()?;
         Ok(Box::new(self.pages(self.key("files/")).map(|page| {
             let is_old = |(_, object): &(Uuid, ListedObject)| object.age() > MIN_SWEPT_AGE;
@@ -360,13 +356,13 @@ impl Contents for Store {
     }
 }
 
-impl Failure {
+impl StoreError {
     fn cause(self) -> String {
         match self {
-            Failure::Missing => "it does not have it".to_owned(),
-            Failure::Exists => "it has it already".to_owned(),
-            Failure::Unknown => "it does not know such requests".to_owned(),
-            Failure::Away(cause) | Failure::Refused(cause) => cause,
+            StoreError::Missing => "it does not have it".to_owned(),
+            StoreError::Exists => "it has it already".to_owned(),
+            StoreError::Unknown => "it does not know such requests".to_owned(),
+            StoreError::Away(cause) | StoreError::Refused(cause) => cause,
         }
     }
 }
