@@ -1,6 +1,6 @@
 //! Black-box tests of the service: the real binary, real HTTP, a real PostgreSQL. Run them with `scripts/test`. A
-//! folder has the tests of the module of that name in `src/`. Those in `extras` are of several modules, of which the core
-//! build lacks some; `scripts/test --core` has the list of the folders that test what it has.
+//! folder has the tests of the module of that name in `src/`. Those in `extras` are of several modules, of which the
+//! core build lacks some; `scripts/test --core` has the list of the folders that test what it has.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../harness/mod.rs"]
@@ -50,26 +50,26 @@ mod confirmation {
 mod db {
     mod database;
     mod degraded;
+    mod indexes;
     mod locks;
     mod migrations;
     mod outage;
-    mod plans;
     mod text;
     mod user_permits;
 }
 
 mod exports {
-    mod ended_exports;
     mod users;
 }
 
 mod extras {
-    pub mod access;
     mod daily_statistics;
     mod ends;
+    mod export_rights;
     mod held_requests;
     mod overtaken;
     pub mod pages;
+    mod plans;
     mod races;
     mod refused_passwords;
 }
@@ -77,21 +77,20 @@ mod extras {
 mod files {
     mod conditional_requests;
     mod declared_types;
-    pub mod disk_usage;
     mod downloads;
     mod file_faults;
     mod file_management;
     mod filenames;
     mod hostile_uploads;
     mod many_files;
-    mod overtaken_changes;
-    mod parallel_uploads;
+    pub mod parallel_uploads;
     mod service_quota;
     #[cfg(feature = "s3")]
     pub mod store;
     #[cfg(feature = "s3")]
     mod store_faults;
     mod uploads;
+    pub mod uploads_under_way;
     mod young_accounts;
 }
 
@@ -157,17 +156,19 @@ mod server {
 }
 
 mod service {
+    pub mod access;
     mod address_limits;
     mod api_keys;
     mod features;
     mod metrics;
     mod protocol;
-    mod rate_limits;
+    pub mod rate_limits;
     mod trusted_pages;
     mod turns;
 }
 
 mod sessions {
+    mod limits;
     mod lists;
 }
 
@@ -175,16 +176,18 @@ mod sign_in {
     mod earlier_clients;
     mod failed_sign_ins;
     mod key_rotation;
-    mod password_forms;
+    pub mod password_forms;
     mod resets;
-    mod revocations;
+    pub mod revocations;
     mod session_limit;
     mod session_lookups;
     mod sessions;
-    mod tokens;
+    pub mod tokens;
 }
 
 mod start {
+    #[cfg(feature = "tools")]
+    mod adoption;
     mod full_disk;
     mod installation;
     mod production;
@@ -193,5 +196,7 @@ mod start {
 }
 
 mod undo {
+    mod disk_usage;
+    mod overtaken_changes;
     mod restoring;
 }

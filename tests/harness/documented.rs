@@ -49,6 +49,13 @@ pub fn document(settings: &[(&str, &str)]) -> Value {
     serde_json::from_str(&printed).expect("JSON")
 }
 
+/// Whether the binary has what the core build lacks.
+pub fn has_extras() -> bool {
+    static FOUND: LazyLock<bool> =
+        LazyLock::new(|| document(&[])["paths"].get("/api/v1/changes").is_some());
+    *FOUND
+}
+
 /// A function that tells whether a value is as the schema at a JSON pointer of the document says.
 pub fn validator(pointer: &str) -> impl Fn(&Value) -> bool {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());

@@ -94,7 +94,7 @@ fn an_address_is_one_in_each_spelling_of_its_domain_and_shown_as_given() {
             assert_eq!(api.sign_in(spellings[1]).id(), id);
         }
         // With the account its address is free again, in all spellings.
-        api.delete_me(&bob, PASSWORD).expect(204);
+        api.delete_user(&root, &id).expect(204);
         api.login(given, PASSWORD).expect(401);
         assert_eq!(api.database.count("users WHERE is_deleted AND email_key IS NOT NULL"), 0);
     }

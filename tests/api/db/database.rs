@@ -60,8 +60,8 @@ fn a_database_that_is_down_is_a_503_until_it_is_back() {
 #[test]
 fn a_killed_backend_fails_no_read() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "2")], ["ann"]);
-    let token = api.new_token(&ann, false);
-    for sender in [&ann.access, &token] {
+    let token = has_extras().then(|| api.new_token(&ann, false));
+    for sender in [&ann.access].into_iter().chain(&token) {
         for _ in 0..10 {
             api.me(sender).expect(200);
             api.database.end_connections("true");

@@ -134,7 +134,9 @@ fn files_are_stored_in_nfc_found_without_regard_to_form_and_case_and_in_the_orde
         for file in api.all_files(&ann) {
             api.delete_file(&ann, file["id"].as_str().unwrap()).expect(204);
         }
-        check_files(api, &ann, "&deleted=true", &sorted);
+        if has_extras() {
+            check_files(api, &ann, "&deleted=true", &sorted);
+        }
     });
 }
 
@@ -202,9 +204,6 @@ fn lengths_count_what_nfc_leaves() {
     let nfc = |n: usize| "\u{fc}".repeat(n);
     api.update_me(&ann, json!({"name": nfd(255)})).expect(200).has(json!({"name": nfc(255)}));
     api.update_me(&ann, json!({"name": nfd(256)})).invalid(&[("body.name", "string_too_long")]);
-    api.create_token(&ann, json!({"name": nfd(100)})).expect(201).has(json!({"name": nfc(100)}));
-    let bad_token = api.create_token(&ann, json!({"name": nfd(101)}));
-    bad_token.invalid(&[("body.name", "string_too_long")]);
     // Hangul takes three times the bytes.
     let (parts, syllables) = ("\u{1112}\u{1161}\u{11ab}".repeat(4096), "\u{d55c}".repeat(4096));
     let upload = |name: &str, description: &str| {
@@ -223,6 +222,12 @@ fn lengths_count_what_nfc_leaves() {
     let root = api.sign_up_admin("root");
     api.list_users(&root, &long).expect(200);
     api.list_users(&root, &format!("{long}u")).invalid(&[("query.email", "string_too_long")]);
+    if !has_extras() {
+        return;
+    }
+    let token = |n: usize| api.create_token(&ann, json!({"name": nfd(n)}));
+    token(100).expect(201).has(json!({"name": nfc(100)}));
+    token(101).invalid(&[("body.name", "string_too_long")]);
     // The same key, name and content in another form are the same upload.
     let repeat = |name: &str| {
         let request = api.upload_request(&ann, file_form(name, "text/plain", b"x").bytes());
@@ -233,16 +238,13 @@ fn lengths_count_what_nfc_leaves() {
 
 #[test]
 fn a_database_that_cannot_hold_or_fold_texts_is_refused_by_every_command_that_opens_it() {
-    let commands: [&[&str]; 6] = [
-        &["serve"],
-        &["migrate"],
-        &["check"],
-        &["gc"],
-        &["doctor"],
-        &["create-admin", "--email", "root@example.com"],
-    ];
+    let admin = ["create-admin", "--email", "root@example.com"];
+    let mut commands = vec![&["serve"][..], &["migrate"], &admin];
+    if cfg!(feature = "tools") {
+        commands.extend([&["check"][..], &["gc"], &["doctor"]]);
+    }
     let refused = |database: &Database, sentence: &str| {
-        for arguments in commands {
+        for arguments in &commands {
             let data = Directory::create();
             std::fs::create_dir(data.join("files")).unwrap();
             let password = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];

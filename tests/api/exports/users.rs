@@ -67,7 +67,7 @@ fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
 fn a_byte_order_mark_comes_first_where_it_is_asked_for() {
     let (api, [root]) = Server::with_users(&[], ["root"]);
     let mark: &[u8] = b"\xef\xbb\xbf";
-    for path in EXPORTS.into_iter().chain(["/admin/audit/export"]) {
+    for path in EXPORTS.into_iter().chain(has_extras().then_some("/admin/audit/export")) {
         let get = |query: &str| api.get(&format!("{path}?{query}"), &root);
         // Exports are events of the audit log themselves.
         let begin = |answer: Answer| answer.bytes[..40].to_vec();
@@ -378,6 +378,9 @@ fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
         email("")
     ));
     for path in ["/users/export-full", "/users/export?email=@", "/admin/audit/export"] {
+        if path.contains("audit") && !has_extras() {
+            continue;
+        }
         let mut export = RawConnection::open(&api.address);
         export.send(format!(
             "GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",

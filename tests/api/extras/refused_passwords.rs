@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::harness::*;
+use crate::sign_in::password_forms::{COMPOSED, DECOMPOSED};
 
 /// Expects a 422 that says so of the field.
 fn is_known(answer: Answer, field: &str) {
@@ -116,4 +117,32 @@ fn a_file_that_cannot_be_read_or_is_too_large_is_refused_at_the_start() {
         }
         run(&database.url, &["doctor"], &setting).exits(1).prints(&text);
     }
+}
+
+#[test]
+fn lengths_and_refused_passwords_are_those_of_nfc() {
+    let directory = Directory::create();
+    let list = directory.join("passwords");
+    std::fs::write(&list, format!("{DECOMPOSED}\nStra\u{df}enbahn\n")).unwrap();
+    let api = Server::start(&[("CLOAKROOM_REFUSED_PASSWORDS", list.to_str().unwrap())]);
+    let set = |password: &str| {
+        let email = format!("{}@example.com", api.database.count("users"));
+        api.register_with(json!({"email": email, "password": password}))
+    };
+    for known in [COMPOSED, "MU\u{308}LLERSTRA\u{17f}SE", "STRA\u{1e9e}ENBAHN"] {
+        set(known).expect(422).has(json!({"detail": [{
+            "loc": ["body", "password"], "msg": "This password is known to attackers", "type": "value_error"
+        }]}));
+    }
+    let nfd = |n: usize| "u\u{308}".repeat(n);
+    set(&nfd(7)).invalid(&[("body.password", "string_too_short")]);
+    set(&nfd(8)).expect(201);
+    set(&nfd(1024)).expect(201);
+    set(&nfd(1025)).invalid(&[("body.password", "string_too_long")]);
+    let admin = ["create-admin", "--email", "root@example.com"];
+    let create =
+        |password: &str| run(&api.database.url, &admin, &[("CLOAKROOM_ADMIN_PASSWORD", password)]);
+    create(&nfd(7)).exits(1).reports("Password must be at least 8 characters long");
+    create(&nfd(9)).exits(0);
+    api.login("root@example.com", &"\u{fc}".repeat(9)).expect(200);
 }

@@ -153,6 +153,7 @@ fn a_quota_that_is_used_up_is_told_before_the_body_is_sent() {
         let of_bob = if setting == "CLOAKROOM_STORAGE_QUOTA" { 507 } else { 100 };
         assert_eq!(answer_to(&api, &bob, WAITING, b"").status, of_bob, "{setting}");
         api.delete_file(&ann, &file).expect(204);
+        wait_until(|| api.database.count("deleted_contents") == 0);
         api.new_file(&ann, "b.txt", &numbers(1000));
     }
 }

@@ -69,6 +69,7 @@ fn an_upload_that_does_not_end_holds_up_no_other_user() {
         upload.join().expect("no panic").expect(201);
     });
     slow.into_iter().for_each(OpenTransaction::commit);
+    wait_until(|| api.database.count("deleted_contents") == 0);
     watched(&api.database, 5_000_038, || ());
     assert_eq!(api.database.value::<i64>(USED), 5_000_038);
 }

@@ -63,7 +63,9 @@ fn a_mailbox_gets_twelve_mails_a_day_from_accounts_that_are_not_settled_and_all_
         api.update_me(&user, json!({ "name": name })).expect(200);
         send(&api, n, "/auth/request-password-reset", json!({ "email": email })).expect(200);
         wait_until(|| api.database.count("password_reset_requests") == 0);
-        api.new_token(&user, true);
+        if has_extras() {
+            api.new_token(&user, true);
+        }
         api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
         let user = sign_in(&api, n, &format!("user{n}"), NEW_PASSWORD);
         for email in [&format!("gone{n}@example.net"), &email] {
@@ -204,7 +206,9 @@ fn mail_goes_where_the_account_was_when_it_was_caused() {
     api.database.run("UPDATE users SET created_at = now() - interval '8 days'");
     // So that there is time for a change before the messages are sent.
     api.database.run("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now() + interval '1 day'");
-    api.create_token(&ann, json!({"name": "a"})).expect(201);
+    if has_extras() {
+        api.create_token(&ann, json!({"name": "a"})).expect(201);
+    }
     request_reset(&api, "ann@example.com");
     fill(&api, "victim@example.com");
     api.update_me(&ann, json!({"email": "victim@example.com"})).expect(200);
@@ -212,5 +216,7 @@ fn mail_goes_where_the_account_was_when_it_was_caused() {
     api.database.run("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now()");
     request_reset(&api, "nobody@example.com");
     api.database.wait_for_empty_outbox();
-    assert_eq!(recipients(&smtp), ["ann@example.com"; 2], "the notices; the link is dead");
+    let notices = if has_extras() { 2 } else { 1 };
+    let expected = vec!["ann@example.com"; notices];
+    assert_eq!(recipients(&smtp), expected, "the notices; the link is dead");
 }

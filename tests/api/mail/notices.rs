@@ -55,6 +55,7 @@ type Change = (
     fn(&Server, &Tokens, &Tokens) -> Answer,
 );
 
+const OF_EXTRAS: [&str; 3] = ["a token", "recovery codes", "a token that is refused"];
 const CHANGES: [Change; 17] = [
     ("a new password", 200, &[PASSWORD_CHANGED], &[], |api, _, user| {
         api.change_password(user, PASSWORD, NEW_PASSWORD)
@@ -130,6 +131,9 @@ fn owners_of_accounts_are_told_of_changes_that_could_lock_them_out_and_of_no_oth
     let (smtp, api) = service_with_mail(&[]);
     let root = api.sign_up_admin("root");
     for (n, (change, status, to_old, to_new, work)) in CHANGES.into_iter().enumerate() {
+        if OF_EXTRAS.contains(&change) && !has_extras() {
+            continue;
+        }
         let user = api.sign_up(&format!("user_{}", char::from(b'a' + n as u8)));
         let before = smtp.received().len();
         work(&api, &root, &user).case(change).expect(status);
@@ -167,8 +171,11 @@ fn notices_of_endless_changes_end_after_a_few() {
         }
     }
     api.database.run("UPDATE users SET email_changed_at = NULL");
-    for _ in 0..7 {
-        api.new_token(&bob, true);
+    let of_tokens = if has_extras() { 5 } else { 0 };
+    for _ in 0..of_tokens + 2 {
+        if has_extras() {
+            api.new_token(&bob, true);
+        }
     }
     let mut passwords = [PASSWORD, NEW_PASSWORD];
     for _ in 0..12 {
@@ -179,7 +186,7 @@ fn notices_of_endless_changes_end_after_a_few() {
     let subjects: Vec<_> = smtp.received().iter().map(ReceivedMail::subject).collect();
     let count = |subject| subjects.iter().filter(|found| *found == subject).count();
     let counts = [EMAIL_CHANGED, PASSWORD_CHANGED, TOKEN_CREATED].map(count);
-    assert_eq!((counts, subjects.len()), ([5, 10, 5], 20));
+    assert_eq!((counts, subjects.len()), ([5, 10, of_tokens], 15 + of_tokens));
 }
 
 #[test]

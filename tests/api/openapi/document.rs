@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::extras::access;
 use crate::harness::*;
+use crate::service::access;
 
 /// All that the document can describe.
 pub const ALL_ON: [(&str, &str); 2] =

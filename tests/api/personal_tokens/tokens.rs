@@ -3,8 +3,9 @@
 
 use serde_json::json;
 
-use crate::extras::access;
 use crate::harness::*;
+use crate::service::access;
+use crate::sign_in::tokens::challenge;
 
 const REFUSED: &str = "Not enough permissions";
 
@@ -276,4 +277,63 @@ fn requests_with_tokens_share_a_bucket_of_their_user_and_rejected_ones_count_for
         assert_eq!(answer.refused(403, REFUSED).rate_limit(), (4, remaining));
     }
     api.me(&read_only).refused(429, "Rate limit exceeded");
+}
+
+#[test]
+fn a_leaked_token_cannot_keep_its_owner_from_revoking_it() {
+    let api = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
+    let root = api.sign_up_admin("root");
+    let leaked = api.new_token(&root, true);
+    // It floods what it may read and what refuses it, each until it is refused for its number.
+    for (method, path, status) in [
+        ("GET", "/auth/me", 200),
+        ("GET", "/users", 200),
+        ("POST", "/users/change-password", 403),
+        ("POST", "/users/me/delete", 403),
+        ("PUT", "/users/me", 403),
+        ("POST", "/auth/logout", 403),
+        ("GET", "/auth/sessions", 403),
+        ("DELETE", "/auth/tokens/no-id", 403),
+        ("POST", "/uploads", 403),
+        ("DELETE", "/users/no-id", 403),
+    ] {
+        let send = || api.request(method, path).by(&leaked).send();
+        // At least 200 a minute are allowed.
+        let statuses = tally((0..400).map(|_| send().status));
+        assert!(statuses.keys().all(|found| [429, status].contains(found)), "{path}: {statuses:?}");
+        assert!(statuses[&429] > 0, "{path}: {statuses:?}");
+    }
+    // The owner notices nothing of it.
+    let again = api.sign_in("root");
+    for owner in [&root, &again] {
+        api.me(owner).expect(200);
+        api.list_users(owner, "").expect(200);
+        let tokens = api.list_tokens(owner).expect(200).json();
+        assert_eq!(tokens["tokens"].as_array().map(Vec::len), Some(1));
+        api.change_password(owner, "wrong horse", NEW_PASSWORD).expect(400);
+        api.upload(owner, "a.txt", "text").expect(201);
+    }
+    let id = api.list_tokens(&root).json()["tokens"][0]["id"].as_str().unwrap().to_owned();
+    api.delete_token(&root, &id).expect(204);
+    api.me(&leaked).expect(401);
+}
+
+#[test]
+fn a_refused_personal_token_is_described_and_a_sign_out_ends_none() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let description = |answer: Answer, expected: &str| {
+        let answer = answer.refused(401, "Invalid token");
+        assert_eq!(answer.header("WWW-Authenticate"), challenge(expected), "{answer:?}");
+    };
+    let personal = api.new_token(&ann, false);
+    description(api.me(format!("{personal}x")), "malformed or not ours");
+    let (expired, unused) = (api.new_token(&ann, false), api.new_token(&ann, false));
+    api.database.run(
+        "UPDATE personal_tokens SET expires_at = now() - interval '1 second'
+         WHERE id = (SELECT id FROM personal_tokens ORDER BY created_at OFFSET 1 LIMIT 1)",
+    );
+    description(api.me(&expired), "session ended");
+    api.me(&unused).expect(200);
+    api.logout(&ann).expect(204);
+    api.me(&personal).expect(200);
 }

@@ -1,4 +1,4 @@
-//! Uploads that are sent again with an `Idempotency-Key`, and uploads that say their hash.
+//! Uploads that are sent again with an `Idempotency-Key`.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,6 +9,7 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::files::parallel_uploads::{PATIENT, request, sent_together};
 use crate::harness::*;
 
 /// An upload with a key.
@@ -160,39 +161,6 @@ fn a_user_has_at_most_ten_thousand_keys() {
     assert_eq!(api.file_stats(&ann).0, 3);
 }
 
-#[test]
-fn an_upload_may_say_the_hash_of_its_content() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
-    let (right, wrong) = (sha256(b"content"), sha256(b"other"));
-    let digits = right.strip_prefix("sha256:").unwrap_or(&right).to_owned();
-    let file = || file_form("a.txt", "text/plain", b"content");
-    let hash = |text: &str| Form::default().field("sha256", text);
-    for (reason, form) in [
-        ("before the file", hash(&digits).then(file())),
-        ("after it", file().then(hash(&digits))),
-        ("as responses write it", hash(&format!("sha256:{digits}")).then(file())),
-        ("in upper case", hash(&digits.to_uppercase()).then(file())),
-        ("twice", hash(&digits).then(file()).then(hash(&digits))),
-    ] {
-        api.upload_form(&ann, form).case(reason).expect(201);
-    }
-    for (reason, form, field) in [
-        ("of another content, before", hash(&wrong).then(file()), "body.file"),
-        ("of another content, after", file().then(hash(&wrong)), "body.file"),
-        ("two that differ", hash(&digits).then(file()).then(hash(&wrong)), "body.sha256"),
-        ("no hash", hash("content").then(file()), "body.sha256"),
-        ("too short", hash(&digits[1..]).then(file()), "body.sha256"),
-        ("too long", hash(&format!("sha256:{digits}0")).then(file()), "body.sha256"),
-        ("empty", hash("").then(file()), "body.sha256"),
-    ] {
-        api.upload_form(&ann, form).case(reason).invalid(&[(field, "value_error")]);
-    }
-    assert_eq!((api.file_stats(&ann).0, api.data.contents().len()), (5, 5));
-    let answer = api.upload_form(&ann, hash(&wrong).then(file()));
-    assert_eq!(answer.json()["detail"][0]["msg"], "The content has another SHA-256");
-}
-
 /// A proxy before several servers that takes the first answer to each upload away: once the server has begun it, the
 /// client's connection ends without a byte of it.
 struct CuttingProxy {
@@ -300,4 +268,52 @@ fn uploads_whose_answers_are_lost_are_made_once_also_if_a_process_is_killed() {
     let bytes: usize = (0..UPLOADS).map(|n| 1000 + n).sum();
     assert_eq!(steady.file_stats(&ann), (UPLOADS as i64, bytes as i64));
     assert_eq!(database.value::<i64>("SELECT sum(used)::bigint FROM storage_shards"), bytes as i64);
+}
+
+#[test]
+fn a_content_stays_if_a_pooler_tells_that_the_connection_broke_under_its_record() {
+    let database = Database::create_migrated();
+    let proxy = DatabaseProxy::start(&database.url);
+    let data = Arc::new(Directory::create());
+    let api = Server::spawn(command(&proxy.url, &data, &[]), &database, &data);
+    let ann = api.sign_up("ann");
+    let send = |content: &str| {
+        let form = file_form("a.txt", "text/plain", content.as_bytes());
+        api.upload_request(&ann, form.bytes()).header("Idempotency-Key", content).send()
+    };
+    for content in ["first", "second"] {
+        // The record is made, but its answer is lost.
+        proxy.lose_answer(digits_of_sha256(content.as_bytes()).as_bytes());
+        let answer = send(content).refused(503, "Service temporarily unavailable");
+        answer.has(json!({"reason": "OUTCOME_UNKNOWN"}));
+        let again = send(content).expect(201);
+        assert!(again.has_header("Idempotency-Replayed"));
+        assert_eq!(api.download(&ann, &again.id()).expect(200).bytes, content.as_bytes());
+    }
+}
+
+#[test]
+fn a_key_that_comes_twice_in_a_batch_is_recorded_once_and_stops_none_of_the_others() {
+    let (api, [ann, bob]) = Server::with_users(&[PATIENT], ["ann", "bob"]);
+    let senders = [&ann, &bob, &ann, &bob, &ann];
+    let keyed = |n: usize, content: usize, key: &str| {
+        request(&api, senders[n], content).header("Idempotency-Key", key)
+    };
+    let requests = vec![
+        keyed(0, 7, "k1"),
+        keyed(1, 7, "k1"), // another user's
+        keyed(2, 7, "k1"), // the first one once more
+        request(&api, &bob, 3),
+        keyed(4, 8, "k2"),
+    ];
+    let answers = sent_together(&api, &senders, requests, || ());
+    let answers: Vec<_> = answers.into_iter().map(|answer| answer.expect(201)).collect();
+    assert_eq!(answers[0].json(), answers[2].json());
+    let replayed: Vec<_> =
+        answers.iter().map(|answer| answer.has_header("Idempotency-Replayed")).collect();
+    assert_ne!(replayed[0], replayed[2]);
+    assert_eq!([replayed[1], replayed[3], replayed[4]], [false; 3]);
+    assert_eq!((api.file_stats(&ann), api.file_stats(&bob)), ((2, 8 + 9), (2, 8 + 4)));
+    assert_eq!(api.data.contents().len(), 1 + 4);
+    assert_eq!(api.database.count("idempotency_keys"), 3);
 }

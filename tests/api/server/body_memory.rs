@@ -144,7 +144,10 @@ fn what_does_not_fit_is_refused_after_a_second_and_small_requests_are_not() {
         let refused = refused.refused(503, "Service temporarily unavailable");
         assert!(refused.has_header("Retry-After"));
         assert!(begin.elapsed() >= Duration::from_secs(1));
-        api.get("/changes?limit=1000", &ann).refused(503, "Service temporarily unavailable");
+        if has_extras() {
+            let changes = api.get("/changes?limit=1000", &ann);
+            changes.refused(503, "Service temporarily unavailable");
+        }
         let body = format!("{}{{}}", " ".repeat(30_000));
         api.request("PUT", "/users/me").by(&ann).body(body).send().expect(200);
         api.profile(&ann).expect(200);
@@ -200,6 +203,9 @@ fn pages_of_changes_and_lists_take_the_budget_however_many_are_read_at_once() {
     for path in
         ["/changes?limit=1000", LIST, "/uploads?size=100&sort_by=filename", "/auth/sessions"]
     {
+        if !path.starts_with("/uploads") && !has_extras() {
+            continue;
+        }
         let before = api.resident_memory();
         let statuses = tally(parallel(20, |_| {
             // They are all of one network, so that some may be closed.

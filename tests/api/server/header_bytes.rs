@@ -77,12 +77,13 @@ fn a_header_that_is_not_utf_8_is_never_as_if_it_were_absent() {
     assert_eq!(with_root(&download, b"If-Match: \"\xe9\"").status, 412);
     assert_eq!(with_root(&download, b"If-None-Match: \"\xe9\"").status, 200);
     assert_eq!(with_root(&format!("DELETE {path}"), b"If-Match: \"\xe9\"").status, 412);
-    let uploads = "POST /api/v1/uploads";
-    let answer = with_root(uploads, b"Idempotency-Key: a\xe9");
-    assert_eq!(answer.json()["detail"][0]["loc"], json!(["header", "Idempotency-Key"]));
     // White space is of ASCII only: other blanks are a part of the value.
-    let answer = with_root(uploads, "Idempotency-Key: \u{a0}a".as_bytes());
-    assert_eq!(answer.json()["detail"][0]["loc"], json!(["header", "Idempotency-Key"]));
+    for key in [&b"Idempotency-Key: a\xe9"[..], b"Idempotency-Key: \xc2\xa0a"] {
+        if has_extras() {
+            let answer = with_root("POST /api/v1/uploads", key);
+            assert_eq!(answer.json()["detail"][0]["loc"], json!(["header", "Idempotency-Key"]));
+        }
+    }
     let range = with_root(&download, "Range: bytes\u{a0}=0-0".as_bytes());
     assert_eq!(range.status, 200);
     assert_eq!(with_root(&download, b"Range: bytes=\t0-0 ").status, 206);

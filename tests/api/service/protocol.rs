@@ -235,7 +235,10 @@ fn a_page_of_another_origin_sees_what_it_is_refused_with() {
     let api = Server::start(&settings);
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "text");
-    let link = api.new_link(&ann, &file);
+    let link = match has_extras() {
+        true => api.new_link(&ann, &file),
+        false => "/healthz".to_owned(),
+    };
     let long = " ".repeat(128 * 1024 + 1);
     // A path that is unknown, or is so by the settings, is allowed whatever method is asked for.
     for (method, path) in

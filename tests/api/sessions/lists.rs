@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::*;
+use crate::sign_in::revocations::keep_unmarked;
 
 const DAY: u64 = 86_400;
 
@@ -246,4 +247,29 @@ fn a_smaller_maximum_age_applies_to_existing_sessions() {
     // Its tokens last longer, but the session does not: it expires a day after it was opened.
     let end = format!("('{created_at}'::timestamptz + interval '24 h')");
     assert_eq!(shown[0]["expires_at"], utc(&api.database, &end));
+}
+
+#[test]
+fn sessions_that_ended_with_others_are_ended_everywhere_before_their_rows_are_marked() {
+    let (api, [ann, root]) = Server::with_users(&[], ["ann", "root"]);
+    let old = api.refresh(&ann.refresh).expect(200).tokens();
+    keep_unmarked(&api.database);
+    api.end_user_sessions(&root, ann.id()).expect(204);
+    let again = api.sign_in("ann");
+    assert_eq!(api.database.count("sessions WHERE ended_at IS NULL"), 3);
+    api.me(&old).refused(401, "Invalid token");
+    // The current refresh token, one that was replaced just now, and one that never was this session's.
+    let forged = sign(with_member(&claims(&old.refresh), "jti", UNKNOWN_ID));
+    for refresh in [&old.refresh, &ann.refresh, &forged] {
+        api.refresh(refresh).refused(401, "Invalid token");
+    }
+    api.end_session(&again, &old.session()).refused(404, "Session not found");
+    let listed = api.list_sessions(&again).expect(200).json();
+    assert_eq!(names_of(&listed["sessions"], "id"), [again.session()]);
+    let listed = api.user_sessions(&root, ann.id()).expect(200).json();
+    assert_eq!(names_of(&listed["sessions"], "id"), [again.session()]);
+    api.logout(&again).expect(204);
+    let logout = &api.all_events(&root, "action=auth.logout")[0];
+    assert_eq!(logout["details"], json!({"scope": "all", "sessions": 1}));
+    assert_eq!(api.all_events(&root, "action=auth.refresh_reuse").len(), 0);
 }

@@ -58,7 +58,9 @@ fn a_sign_in_past_the_thousandth_session_ends_the_one_that_is_needed_least() {
         }
     }
     api.me(&newest).expect(200);
-    assert_eq!(api.list_sessions(&newest).expect(200).list("sessions").len() as i64, MOST);
+    if has_extras() {
+        assert_eq!(api.list_sessions(&newest).expect(200).list("sessions").len() as i64, MOST);
+    }
 }
 
 /// Registers a user who has so many sessions, and returns the id.
@@ -93,7 +95,9 @@ fn parallel_sign_ins_do_not_exceed_a_thousand_sessions_and_more_become_fewer() {
     for n in 1..=3 {
         let tokens = api.sign_in("eve");
         assert_eq!(api.database.live_sessions(&eve), MOST + 500 - n);
-        let shown = api.list_sessions(&tokens).expect(200).list("sessions");
-        assert_eq!((shown.len() as i64, &shown[0]["is_current"]), (MOST, &true.into()));
+        if has_extras() {
+            let shown = api.list_sessions(&tokens).expect(200).list("sessions");
+            assert_eq!((shown.len() as i64, &shown[0]["is_current"]), (MOST, &true.into()));
+        }
     }
 }
