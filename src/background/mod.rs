@@ -44,43 +44,56 @@ const MAX_CONTENTS: i64 = 100;
 /// number says, and returns how many it removed or changed: 0 if nothing is left.
 type Task = fn(&Background, i64) -> Result<i64, Error>;
 
-/// A task in a table: its name in the log, the time from the end of the work to the next look for more, and the most
-/// records at a time, or 1 if the task has a limit of its own.
-type Row = (&'static str, Duration, i64, Task);
+/// A task of the background work.
+struct TaskRow {
+    /// The name in the log.
+    name: &'static str,
+    /// How long the thread waits to look for more once nothing is left.
+    pause: Duration,
+    /// The most records at a time, or 1 if the task has a limit of its own.
+    batch: i64,
+    run: Task,
+}
+
+const fn task(name: &'static str, pause: Duration, batch: i64, run: Task) -> TaskRow {
+    TaskRow { name, pause, batch, run }
+}
 
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [Row; 15] = [
-    ("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
+const TASKS: [TaskRow; 15] = [
+    task("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
-    ("events of password resets", Duration::ZERO, MAX_BATCH, |work, limit| db::outbox::insert_counted(&work.db, limit)),
-    ("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
-    ("records of deleted users and files", Duration::ZERO, MAX_BATCH,
+    task("events of password resets", Duration::ZERO, MAX_BATCH,
+        |work, limit| db::outbox::insert_counted(&work.db, limit)),
+    task("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
+    task("records of deleted users and files", Duration::ZERO, MAX_BATCH,
         |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
-    ("sessions that ended together", Duration::ZERO, MAX_BATCH, |work, limit| sign_in::statements::end_epoch(&work.db, limit)),
-    ("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
-    ("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
-    ("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sessions/sweep"), limit)),
-    ("expired personal tokens", SWEEP_PERIOD, MAX_BATCH,
+    task("sessions that ended together", Duration::ZERO, MAX_BATCH,
+        |work, limit| sign_in::statements::end_epoch(&work.db, limit)),
+    task("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
+    task("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
+    task("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sessions/sweep"), limit)),
+    task("expired personal tokens", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("personal_tokens/sweep"), limit)),
-    ("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("file_links/sweep"), limit)),
-    ("old idempotency keys", SWEEP_PERIOD, MAX_BATCH,
+    task("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("file_links/sweep"), limit)),
+    task("old idempotency keys", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("idempotency_keys/sweep"), limit)),
-    ("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
+    task("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("sessions/sweep_networks"), limit)),
-    ("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),
-    ("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("outbox/sweep"), limit)),
-    ("old audit events", SWEEP_PERIOD, MAX_BATCH,
+    task("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("resets/sweep"), limit)),
+    task("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("outbox/sweep"), limit)),
+    task("old audit events", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
 ];
 /// The tasks that ask a store, or read whole directories. They have a thread of their own, because a slow store may
 /// keep it for minutes.
 #[rustfmt::skip]
-const CONTENT_TASKS: [Row; 2] = [
-    ("contents of deleted files", Duration::ZERO, MAX_CONTENTS,
+const CONTENT_TASKS: [TaskRow; 2] = [
+    task("contents of deleted files", Duration::ZERO, MAX_CONTENTS,
         |work, limit| sweep::remove_deleted(&work.storage, &work.db, work.config.trash_days, limit)),
-    ("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
+    task("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
 ];
 
 /// The two threads of these tasks, with the parts of the process that they use.
@@ -115,16 +128,16 @@ impl Background {
     ///
     /// Work that a request has left begins at the next full second. So the time of the client's next request does not
     /// tell how much work it is, which depends on whether an account has the address that was typed.
-    fn run(&self, tasks: &[Row], rest: u32, woken: &Receiver<()>) {
-        let mut states: Vec<_> = tasks.iter().map(|row| (Instant::now(), row.2)).collect();
+    fn run(&self, tasks: &[TaskRow], rest: u32, woken: &Receiver<()>) {
+        let mut states: Vec<_> = tasks.iter().map(|row| (Instant::now(), row.batch)).collect();
         loop {
             let (began, mut has_more) = (Instant::now(), false);
-            for ((name, period, max_batch, task), (due, batch)) in tasks.iter().zip(&mut states) {
+            for (task, (due, batch)) in tasks.iter().zip(&mut states) {
                 if *due > Instant::now() {
                     continue;
                 }
-                match attempt(&self.db, name, || self.run_batch(name, *task, batch)) {
-                    Some(0) => (*due, *batch) = (Instant::now() + *period, *max_batch),
+                match attempt(&self.db, task.name, || self.run_batch(task, batch)) {
+                    Some(0) => (*due, *batch) = (Instant::now() + task.pause, task.batch),
                     Some(_) => has_more = true,
                     None => *due = Instant::now() + POLL_PERIOD,
                 }
@@ -141,12 +154,13 @@ impl Background {
 
     /// Does one batch of a task. If that takes longer than the statement timeout, as on a slow disk, the next ones have
     /// half as many records: a batch of fixed size would fail again each time, and nothing would ever be removed.
-    fn run_batch(&self, name: &str, task: Task, batch: &mut i64) -> Result<i64, Error> {
-        match task(self, *batch) {
+    fn run_batch(&self, task: &TaskRow, batch: &mut i64) -> Result<i64, Error> {
+        match (task.run)(self, *batch) {
             Err(Error::TimedOut) if *batch > 1 => {
                 *batch /= 2;
                 log::info!(
-                    "background task took too long, goes on with {batch} records at a time: {name}"
+                    "background task took too long, goes on with {batch} records at a time: {}",
+                    task.name
                 );
                 Ok(1) // There is more to do.
             }

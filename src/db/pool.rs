@@ -131,8 +131,8 @@ impl Database {
         Database { shared, spent, room, user, actor: None, address: None, request_id: None }
     }
 
-    /// The same pool for one request, whose queries together may take no longer than one may. Only the time that the
-    /// request waits for the database counts, not that in which it waits for its client or hashes a password.
+    /// A handle for one request. Its queries share a single time budget: the statement timeout. Only the time that the
+    /// request waits for the database counts, not the time in which it waits for its client or hashes a password.
     pub fn for_request(&self, address: IpAddr, request_id: Uuid) -> Database {
         let (address, request_id) = (Some(address), Some(request_id));
         let spent = Some(AtomicU64::new(0));

@@ -108,7 +108,7 @@ fn headers(path: &str) -> &'static [(&'static str, &'static str)] {
     const ASK_AGAIN: (&str, &str) = ("Cache-Control", "no-cache");
     // The path has a hash of the content, so a browser need never ask again (RFC 8246).
     const FOREVER: (&str, &str) = ("Cache-Control", "public, max-age=31536000, immutable");
-    // A page of another origin that opens this one, or is opened by it, gets no hold of its window.
+    // Other origins get no reference to this window.
     const ALONE: (&str, &str) = ("Cross-Origin-Opener-Policy", "same-origin");
     match path {
         "/console" => &[ASK_AGAIN, ALONE, (POLICY, CONSOLE_POLICY)],

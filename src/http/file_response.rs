@@ -88,7 +88,7 @@ pub fn file_response(
         .with_header("ETag", tag)
         .with_header("Last-Modified", httpdate::fmt_http_date(modified))
         .with_header("Accept-Ranges", "bytes")
-        // In a 304 too: a browser that has the content would save it under the name of before otherwise.
+        // Also in a 304, or the browser would save the cached content under its old name.
         .with_header("Content-Disposition", content_disposition(disposition, name))
         .with_header("Cache-Control", "private, no-cache")
         .with_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)

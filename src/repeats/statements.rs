@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::model::file::KeyedUpload;
 use crate::model::timestamp::Timestamp;
 
-/// Finds what `user` has recorded with `key` within a day. Fails with [`Error::RateLimited`] if that is nothing, and
-/// the user has as many keys as one may have.
+/// Finds the upload that `user` has recorded with `key` within a day. Returns `None` for an unknown key, or fails with
+/// [`Error::RateLimited`] if the user already has as many keys as one may have.
 pub fn find(db: &Database, user: Uuid, key: &str) -> Result<Option<KeyedUpload>, Error> {
     let row = one_row(db.read(sql!("idempotency_keys/find"), &[&user, &key])?)?;
     if let Some(file) = row.get("file_id") {

@@ -1,5 +1,5 @@
-//! The second factor of one's own account: setting it up, its recovery codes, and taking it away. Administrators may
-//! take that of others away.
+//! Sets up, shows and disables the second factor of one's own account, and makes its recovery codes. Administrators may
+//! disable those of others.
 
 use std::time::Duration;
 
@@ -107,7 +107,7 @@ pub fn renew_codes(context: &mut RequestContext, user: &CurrentUser) -> Result<R
     }
 }
 
-/// `DELETE /api/v1/auth/second-factor`: takes it away.
+/// `DELETE /api/v1/auth/second-factor`: disables it.
 pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
     let (password, code) = json_body(context, user)?.read(read_proofs)?;
@@ -140,9 +140,9 @@ fn check_proofs(
     Ok((version, code))
 }
 
-/// `DELETE /api/v1/users/{user_id}/second-factor`: takes the second factor of another user away, if there is one, and
-/// ends all sessions of the user. One's own takes the password and a code, see [`disable`]: whoever finds a browser
-/// signed in must not be able to take it away.
+/// `DELETE /api/v1/users/{user_id}/second-factor`: disables the second factor of another user, if there is one, and ends
+/// all sessions of the user. To disable their own, administrators need the password and a code, see [`disable`]:
+/// somebody who finds a browser signed in must not be able to disable it.
 pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let (id, user) = (context.path_id()?, admin.user());
     // The development admin is not found among the accounts.

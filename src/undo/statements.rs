@@ -10,7 +10,7 @@ use crate::model::file::{DeletedFile, FileQuotas};
 use crate::model::page::PageRequest;
 use crate::model::timestamp::Timestamp;
 
-/// The deleted files that a user asks back.
+/// Which deleted files to restore.
 pub enum Restorable {
     One(Uuid),
     /// Those that were deleted at this time or later.
