@@ -1,4 +1,4 @@
-//! What is wrong with settings together, though each of them may be right.
+//! Faults of combinations of settings, each of which may be right alone.
 
 use std::collections::HashSet;
 

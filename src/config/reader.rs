@@ -28,7 +28,7 @@ pub const DATABASE_URLS: &str = "a PostgreSQL URL, such as postgres://user:passw
 
 /// Reads one setting after the other, and collects their effective values and everything that is wrong with them.
 ///
-/// An unset or empty variable gives the default. A value that is refused is noted in `faults` and gives the default
+/// An unset or empty variable gives the default. A value that is refused is recorded in `faults` and gives the default
 /// as well, so that reading goes on and finds every fault. Blanks around a value are ignored.
 pub struct SettingsReader {
     variables: HashMap<String, String>,
@@ -94,18 +94,18 @@ impl SettingsReader {
         self.shown.iter().any(|setting| setting.name == name && setting.variable.is_some())
     }
 
-    /// Notes the effective value of the setting, and where it comes from.
+    /// Records the effective value of the setting, and where it comes from.
     fn show(&mut self, value: impl Display) {
         let variable = self.look_up().map(|(variable, _)| variable);
         self.shown.push(ShownSetting { name: self.name(), value: value.to_string(), variable });
     }
 
-    /// Notes what is wrong with the setting.
+    /// Records a fault of the setting.
     pub fn refuse(&mut self, fault: String) {
         self.faults.push((self.name(), fault));
     }
 
-    /// Parses the setting. Returns `None` if it is not set, or if `parse` refuses it; then notes a fault, whose text
+    /// Parses the setting. Returns `None` if it is not set, or if `parse` refuses it; then records a fault, whose text
     /// ends with `allowed`.
     fn parse<T>(&mut self, allowed: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
         let (variable, text) = self.look_up()?;

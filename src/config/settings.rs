@@ -75,12 +75,7 @@ macro_rules! settings {
         }
 
         impl Config {
-    /// Whether accounts must confirm their e-mail addresses.
-    pub fn confirms_email(&self) -> bool {
-        self.email_confirmation == EmailConfirmation::Required
-    }
-
-            /// Reads every setting. If the reader notes a fault, the result has the default.
+            /// Reads every setting. If the reader records a fault, the result has the default.
             pub fn read(reader: &mut SettingsReader) -> Config {
                 let memory_limit = memory_limit();
                 let $memory_limit = memory_limit;
@@ -372,6 +367,11 @@ fn link_in_mail(
 }
 
 impl Config {
+    /// Whether accounts must confirm their e-mail addresses.
+    pub fn confirms_email(&self) -> bool {
+        self.email_confirmation == EmailConfirmation::Required
+    }
+
     /// How many passwords may be hashed at once: one on each core, but under a memory limit of the control group no
     /// more than a quarter of it has room for.
     pub fn hashes_at_once(&self, cores: usize) -> usize {

@@ -42,7 +42,7 @@ pub struct Health {
 }
 
 impl Health {
-    /// Creates it for a database that can be reached.
+    /// Starts in the reachable state.
     pub fn new(server: String) -> Health {
         Health {
             outage: Outage::new(format!("the database at {server}")),
@@ -52,26 +52,26 @@ impl Health {
         }
     }
 
-    /// Notes that a connection was opened, or why not, in an attempt that began at `began`.
+    /// Records an attempt to open a connection that began at `began`, and why it failed if it did.
     pub fn note_attempt(&self, began: Instant, failure: Option<&postgres::Error>) {
         match failure {
-            Some(error) => self.note_failure(began, error),
-            None => self.outage.note_success(began),
+            Some(error) => self.record_failure(began, error),
+            None => self.outage.record_success(began),
         }
     }
 
-    /// Notes that a connection, which was opened at `opened`, hangs or broke under a query that could not be repeated.
+    /// Records that a connection, which was opened at `opened`, hangs or broke under a query that could not be repeated.
     /// The next attempt to connect shows whether the database is down. A connection from before an outage that is over
     /// begins no other one: if a server hangs, its connections break later than others are opened.
     pub fn note_broken(&self, opened: Instant, error: &postgres::Error) {
         self.retire_older(opened);
-        self.note_failure(opened, error);
+        self.record_failure(opened, error);
     }
 
-    fn note_failure(&self, began: Instant, error: &postgres::Error) {
+    fn record_failure(&self, began: Instant, error: &postgres::Error) {
         let (server, cause) = (&self.server, describe(error));
         let line = format_args!("no connection to the database at {server}: {cause}");
-        self.outage.note_failure(began, line);
+        self.outage.record_failure(began, line);
     }
 
     /// Retires all connections that are open now, because one opened at `opened` was found dead: a restart of the
@@ -89,7 +89,7 @@ impl Health {
         opened <= *lock(&self.retired_before)
     }
 
-    /// Notes that the server refused a change that it would take at other times.
+    /// Records that the server refused a change that it would take at other times.
     pub fn note_refusal(&self) {
         *lock(&self.refused_at) = Some(Instant::now());
     }

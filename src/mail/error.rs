@@ -18,7 +18,7 @@ pub struct MailError {
     /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
     /// no e-mail address.
     pub cause: String,
-    /// True if this message is refused for good: another attempt would fail as well. False if the server cannot be
+    /// True if this message is refused finally: another attempt would fail as well. False if the server cannot be
     /// reached, cannot take the message now, or does not accept the settings: another attempt may succeed.
     pub is_final: bool,
 }

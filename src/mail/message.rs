@@ -68,7 +68,7 @@ pub struct ComposedMessage {
     pub bytes: Vec<u8>,
 }
 
-/// Writes a message. Fails for good if the recipient's address cannot be written into a message.
+/// Writes a message. Fails finally if the recipient's address cannot be written into a message.
 pub fn compose(
     sender: &Mailbox,
     links: &MailLinks,

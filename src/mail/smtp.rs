@@ -2,7 +2,7 @@
 //!
 //! The library that composes messages, `lettre`, has an SMTP client too. Its timeout is one of each read, so a server
 //! that sends a byte now and then holds a delivery forever. After `STARTTLS` it does not refuse replies that came
-//! before the handshake. And it does not show the dialogue, in which an administrator can see what is wrong.
+//! before the handshake. And it does not show the dialogue, in which an administrator can see the cause of a failure.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

@@ -54,20 +54,16 @@ pub fn check_later(storage: Arc<Storage>, db: Arc<Database>) -> io::Result<()> {
         let mut last_refusal = String::new();
         loop {
             thread::sleep(RETRY_PAUSE);
-            let outcome = storage.reach().and_then(|outage| match outage {
-                None => check(&db, &storage).map(|()| true),
-                Some(_) => Ok(false),
-            });
-            match outcome {
-                Ok(true) => return storage.hold(false),
-                Ok(false) => {}
-                Err(refusal) => {
-                    if refusal != last_refusal {
-                        log::error!("contents cannot be used: {refusal}");
-                    }
-                    last_refusal = refusal;
-                }
+            let outcome = match storage.reach() {
+                Ok(Some(_)) => continue,
+                Ok(None) => check(&db, &storage),
+                Err(refusal) => Err(refusal),
+            };
+            let Err(refusal) = outcome else { return storage.hold(false) };
+            if refusal != last_refusal {
+                log::error!("contents cannot be used: {refusal}");
             }
+            last_refusal = refusal;
         }
     };
     thread::Builder::new().name("store".into()).spawn(work).map(drop)
@@ -86,9 +82,17 @@ pub fn compare(database: &DatabaseSide, storage: &Storage) -> Result<Agreement, 
     let of_contents = storage.installation_id()?;
     let has_contents = has_contents(storage)?;
     let can_lose = database.has_files || has_contents;
-    let id = common_id(database.id, of_contents, can_lose)
-        .ok_or_else(|| refusal(database, storage, of_contents, has_contents))?;
-    Ok(Agreement { id, of_contents })
+    if let Some(id) = common_id(database.id, of_contents, can_lose) {
+        return Ok(Agreement { id, of_contents });
+    }
+    let ((place, setting), kind) = (storage.place(), kind(storage));
+    let (of_database, of_contents) = (name_of(database.id), name_of(of_contents));
+    let lack = lack(database.has_files, has_contents, storage);
+    Err(format!(
+        "the database and the {kind} do not belong together: the installation id of the database is {of_database}, \
+         that of {place} is {of_contents}.{lack} Check CLOAKROOM_DATABASE_URL and {setting}. If both are right, as \
+         after one side was restored by hand, run `cloakroom adopt-data-dir {of_contents}`"
+    ))
 }
 
 pub fn has_contents(storage: &Storage) -> Result<bool, String> {
@@ -106,23 +110,6 @@ fn common_id(of_database: Option<Uuid>, of_contents: Option<Uuid>, can_lose: boo
         (Some(database), Some(contents)) => (database == contents).then_some(database),
         (Some(id), None) | (None, Some(id)) => (!can_lose).then_some(id),
     }
-}
-
-fn refusal(
-    database: &DatabaseSide,
-    storage: &Storage,
-    of_contents: Option<Uuid>,
-    has_contents: bool,
-) -> String {
-    let (place, setting) = storage.place();
-    let kind = kind(storage);
-    let (of_database, of_contents) = (name_of(database.id), name_of(of_contents));
-    let lack = lack(database.has_files, has_contents, storage);
-    format!(
-        "the database and the {kind} do not belong together: the installation id of the database is {of_database}, \
-         that of {place} is {of_contents}.{lack} Check CLOAKROOM_DATABASE_URL and {setting}. If both are right, as \
-         after one side was restored by hand, run `cloakroom adopt-data-dir {of_contents}`"
-    )
 }
 
 /// Says after a blank, in a sentence, that one side has files and the other has none; empty if that is not so.

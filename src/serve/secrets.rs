@@ -13,14 +13,22 @@ use crate::model::hex;
 use crate::storage::create_private_file;
 
 /// The configured secret. If none is configured, which only development allows, it is read from the file `jwt-secret`
-/// in the data directory, which is made at the first start. The error is a message for the operator.
+/// in the data directory, which is made at the first start, and must be as long as the algorithm demands. The error is a
+/// message for the operator.
 pub fn load(config: &Config) -> Result<Vec<u8>, String> {
     if let Some(secret) = &config.jwt_secret {
         return Ok(secret.expose().as_bytes().to_vec());
     }
     let path = path(config);
-    let secret = read_or_create(&path);
-    long_enough(config, &path, secret)
+    let shown = path.display();
+    let secret = read_or_create(&path).map_err(|e| format!("{shown}: {e}"))?;
+    let length = secret.len();
+    if length < config.jwt_algorithm.min_secret_bytes() {
+        return Err(format!(
+            "{shown} holds {length} bytes, too few; remove it to have it made anew"
+        ));
+    }
+    Ok(secret)
 }
 
 /// The keys that seal second factors. Beside those of the settings, which come first, the secrets that sign tokens open
@@ -33,22 +41,6 @@ pub fn sealing_keys(config: &Config, signing_secret: Option<&[u8]>) -> SealingKe
 
 pub fn path(config: &Config) -> PathBuf {
     config.data_dir.join("jwt-secret")
-}
-
-/// The secret that was read from the file, if it was read and is as long as the algorithm demands.
-pub fn long_enough(
-    config: &Config,
-    path: &Path,
-    secret: io::Result<Vec<u8>>,
-) -> Result<Vec<u8>, String> {
-    let secret = secret.map_err(|e| format!("{}: {e}", path.display()))?;
-    match secret.len() {
-        length if length >= config.jwt_algorithm.min_secret_bytes() => Ok(secret),
-        length => Err(format!(
-            "{} holds {length} bytes, too few; remove it to have it made anew",
-            path.display()
-        )),
-    }
 }
 
 /// Reads the file, after making it if it does not exist.

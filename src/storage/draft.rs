@@ -22,7 +22,7 @@ pub struct Draft {
     id: Uuid,
     file: File,
     path: PathBuf,
-    /// Where it goes once it is complete.
+    /// The destination of the complete content.
     contents: Arc<dyn Contents>,
     hash: Sha256,
     text: Utf8Check,
@@ -48,7 +48,7 @@ pub struct CompleteDraft<'a> {
 }
 
 impl Draft {
-    /// Creates an empty content in the directory `drafts`, where its name is its id. Once complete it goes to
+    /// Creates an empty content in the directory `drafts`, where its name is its id. Its destination is
     /// `contents`.
     pub(super) fn create(
         id: Uuid,

@@ -3,7 +3,7 @@
 //! A content is written and hashed in the directory `tmp/` of the data directory, then renamed to `files/` and synced
 //! or acknowledged by the store, and only then recorded in the database; a deletion removes the record first. So every
 //! recorded content exists and is complete, also after a crash. A crash can leave a content without a record, complete
-//! or not, which `background::sweep` takes away. The file `last-backup` in the data directory names the last backup.
+//! or not, which `background::sweep` removes. The file `last-backup` in the data directory names the last backup.
 
 mod content_directory;
 pub mod directory;
@@ -90,7 +90,7 @@ pub trait Contents: Send + Sync {
         true
     }
 
-    /// Keeps all contents from being used, or ends that: a store that was away at the start may be another one's.
+    /// Refuses all use of contents, or allows it again: a store that was away at the start may be another one's.
     fn hold(&self, _is_held: bool) {}
 
     /// The text that names the installation which the contents belong to; `None` if there is none yet.
@@ -123,7 +123,7 @@ pub trait Contents: Send + Sync {
         self.open_part(id, size, sha256, part)
     }
 
-    /// Removes a content for good. One that is gone already is no failure.
+    /// Deletes a content. Succeeds if there is none.
     fn remove(&self, id: Uuid) -> Result<(), Error>;
 
     /// The sizes of those of these contents that exist. The ids must be in ascending order.
@@ -134,7 +134,7 @@ pub trait Contents: Send + Sync {
     /// does not grow with their number.
     fn old_contents(&self) -> Result<Box<IdBatches<'_>>, Error>;
 
-    /// How long ago a content was stored; `None` if it is gone.
+    /// How long ago a content was stored; `None` if it does not exist.
     #[cfg(feature = "tools")]
     fn age_of(&self, id: Uuid) -> Result<Option<Duration>, Error>;
 

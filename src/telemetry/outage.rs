@@ -31,7 +31,7 @@ struct OutageState {
 }
 
 impl Outage {
-    /// Creates it for a server that can be reached.
+    /// Starts in the reachable state.
     pub fn new(name: String) -> Outage {
         let changed_at = Instant::now();
         let state =
@@ -39,9 +39,9 @@ impl Outage {
         Outage { name, state: Mutex::new(state) }
     }
 
-    /// Notes that an attempt failed which began at `began`. `line` says so in the log, and why. Ignores one that began
+    /// Records a failed attempt that began at `began`. `line` says so in the log, and why. Ignores an attempt that began
     /// before the last change of state: a slow failure must not overrule a later success.
-    pub fn note_failure(&self, began: Instant, line: Arguments) {
+    pub fn record_failure(&self, began: Instant, line: Arguments) {
         let mut state = lock(&self.state);
         if began < state.changed_at {
             return;
@@ -56,8 +56,8 @@ impl Outage {
         }
     }
 
-    /// Notes that an attempt succeeded. Ignores one that began before the last change of state.
-    pub fn note_success(&self, began: Instant) {
+    /// Records a successful attempt. Ignores one that began before the last change of state.
+    pub fn record_success(&self, began: Instant) {
         let mut state = lock(&self.state);
         if !state.is_lost || began < state.changed_at {
             return;

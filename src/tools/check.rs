@@ -206,7 +206,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports a content without a record, unless it is gone by now. Returns how many were reported.
+    /// Reports a content without a record, unless it does not exist any more. Returns how many were reported.
     fn report_unrecorded(&mut self, id: Uuid, is_backup_running: bool) -> Result<usize, Error> {
         let Some(age) = self.storage.age_of(id)? else { return Ok(0) };
         if age >= MAX_UNSWEPT_AGE && !is_backup_running {

@@ -131,8 +131,8 @@ impl From<io::Error> for Damage {
     }
 }
 
-/// Compares a file with the size and, if given, with the SHA-256 in hexadecimal that it should have. Returns what is
-/// wrong with it.
+/// Compares a file with the size and, if given, with the SHA-256 in hexadecimal that it should have. Returns its fault,
+/// if any.
 pub fn examine(path: &Path, size: Option<u64>, sha256: Option<&str>) -> Option<Damage> {
     match sha256 {
         Some(sha256) => {

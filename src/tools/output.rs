@@ -105,7 +105,7 @@ impl Progress {
         progress
     }
 
-    /// Notes that so many more items are done.
+    /// Counts so many more items as done.
     pub fn advance(&mut self, items: u64) {
         self.done += items;
         let now = Instant::now();

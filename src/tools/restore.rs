@@ -157,7 +157,7 @@ fn copy_contents(
 
 /// Restores the database in one transaction, by `pg_restore`, which has the settings of the database. The program reads
 /// from a pipe, so that the dump is hashed on its way. If this process is killed, the program reads the end of the dump
-/// too early, and the server rolls the transaction back; if it has read all of the dump by then, it goes on alone, and
+/// too early, and the server rolls the transaction back; if it has read all of the dump by then, it continues alone, and
 /// the mark in the data directory says that the restoration was interrupted.
 fn restore_dump(mut pg_restore: Command, backup: &Backup) -> Result<(), String> {
     let path = backup.path.join(DUMP);

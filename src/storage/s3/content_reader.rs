@@ -8,13 +8,13 @@ use ureq::BodyReader;
 use crate::model::hex;
 
 /// Reads a content, or a part of it, and fails rather than end early. Of a whole content the hash is compared before
-/// the last bytes are handed out, so whoever has all of them has what was uploaded. An error of the kind `InvalidData`
+/// the last bytes are handed out, so a reader that gets all of them has what was uploaded. An error of the kind `InvalidData`
 /// means that the store has something else.
 pub struct ContentReader {
     body: BodyReader<'static>,
     /// Bytes that are still to come.
     left: u64,
-    /// What was read so far and the hash that all of it must have, for a whole content.
+    /// The hash of the bytes read so far, and the expected hash of all of them, for a whole content.
     check: Option<(Sha256, String)>,
 }
 

@@ -157,7 +157,7 @@ impl Store {
         ];
         let list = StoreRequest { query: &query, ..request("GET", "") };
         let mut answer = self.send(&list)?.ok_or_else(|| self.fail("a listing answers 404"))?;
-        let text = self.noted(read_text(&mut answer))?;
+        let text = self.recorded(read_text(&mut answer))?;
         // The next page begins after the last key of this one: a store that did not go on would be asked forever, and
         // one that has another order would leave out keys.
         let goes_on = |page: &ListedPage| {
@@ -188,26 +188,26 @@ impl Store {
     /// Sends a request. Returns `None` if there is no such object.
     fn send(&self, request: &StoreRequest) -> Result<Option<Response<Body>>, Error> {
         match self.client.send(request) {
-            Err(StoreError::Missing) => self.noted(Ok(None)),
-            outcome => self.noted(outcome.map(Some)),
+            Err(StoreError::Missing) => self.recorded(Ok(None)),
+            outcome => self.recorded(outcome.map(Some)),
         }
     }
 
-    /// Notes whether the store has served a request.
-    fn noted<T>(&self, outcome: Result<T, StoreError>) -> Result<T, Error> {
+    /// Records whether the store has served a request.
+    fn recorded<T>(&self, outcome: Result<T, StoreError>) -> Result<T, Error> {
         match outcome {
             Ok(value) => {
-                self.outage.note_success(Instant::now());
+                self.outage.record_success(Instant::now());
                 Ok(value)
             }
             Err(failure) => Err(self.fail(&failure.cause())),
         }
     }
 
-    /// Notes that the store has not served a request.
+    /// Records that the store has not served a request.
     fn fail(&self, cause: &str) -> Error {
         let line = format_args!("the store {} does not serve contents: {cause}", self.name);
-        self.outage.note_failure(Instant::now(), line);
+        self.outage.record_failure(Instant::now(), line);
         Error::StoreUnavailable
     }
 
@@ -245,7 +245,7 @@ impl Contents for Store {
 
     fn read_installation_id(&self) -> Result<Option<String>, String> {
         match self.send(&request("GET", &self.key("installation-id")))? {
-            Some(mut answer) => Ok(Some(self.noted(read_text(&mut answer))?)),
+            Some(mut answer) => Ok(Some(self.recorded(read_text(&mut answer))?)),
             None => Ok(None),
         }
     }
@@ -259,9 +259,9 @@ impl Contents for Store {
         let headers = [("if-none-match", "*".to_owned()), (CHECKSUM, checksum)];
         let put = StoreRequest { headers: &headers, payload, ..request("PUT", &key) };
         Ok(match self.client.send(&put) {
-            Err(StoreError::Exists) => self.noted(Ok(())),
+            Err(StoreError::Exists) => self.recorded(Ok(())),
             Err(StoreError::Unknown) => self.put_installation_id(id),
-            outcome => self.noted(outcome.map(drop)),
+            outcome => self.recorded(outcome.map(drop)),
         }?)
     }
 
