@@ -60,9 +60,9 @@ impl Health {
         }
     }
 
-    /// Records that a connection, which was opened at `opened`, hangs or broke under a query that could not be repeated.
-    /// The next attempt to connect shows whether the database is down. A connection from before an outage that is over
-    /// begins no other one: if a server hangs, its connections break later than others are opened.
+    /// Records that a connection, which was opened at `opened`, hangs or broke under a query that could not be
+    /// repeated. The next attempt to connect shows whether the database is down. A connection from before an outage
+    /// that is over begins no other one: if a server hangs, its connections break later than others are opened.
     pub fn note_broken(&self, opened: Instant, error: &postgres::Error) {
         self.retire_older(opened);
         self.record_failure(opened, error);

@@ -13,8 +13,8 @@ use crate::model::hex;
 use crate::storage::create_private_file;
 
 /// The configured secret. If none is configured, which only development allows, it is read from the file `jwt-secret`
-/// in the data directory, which is made at the first start, and must be as long as the algorithm demands. The error is a
-/// message for the operator.
+/// in the data directory, which is made at the first start, and must be as long as the algorithm demands. The error is
+/// a message for the operator.
 pub fn load(config: &Config) -> Result<Vec<u8>, String> {
     if let Some(secret) = &config.jwt_secret {
         return Ok(secret.expose().as_bytes().to_vec());

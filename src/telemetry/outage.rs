@@ -39,8 +39,8 @@ impl Outage {
         Outage { name, state: Mutex::new(state) }
     }
 
-    /// Records a failed attempt that began at `began`. `line` says so in the log, and why. Ignores an attempt that began
-    /// before the last change of state: a slow failure must not overrule a later success.
+    /// Records a failed attempt that began at `began`. `line` says so in the log, and why. Ignores an attempt that
+    /// began before the last change of state: a slow failure must not overrule a later success.
     pub fn record_failure(&self, began: Instant, line: Arguments) {
         let mut state = lock(&self.state);
         if began < state.changed_at {

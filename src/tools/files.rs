@@ -126,6 +126,8 @@ impl From<io::Error> for Damage {
     fn from(error: io::Error) -> Damage {
         match error.kind() {
             ErrorKind::NotFound => Damage::Missing,
+            // The bytes from a store, which are compared as they come.
+            ErrorKind::InvalidData => Damage::Hash,
             _ => Damage::Unreadable(error),
         }
     }
@@ -151,11 +153,15 @@ pub fn copy_verified(
     size: Option<u64>,
     sha256: &str,
 ) -> io::Result<Result<u64, Damage>> {
-    let source = match open_of_size(from, size) {
-        Ok(source) => source,
-        Err(damage) => return Ok(Err(damage)),
-    };
-    match copy_hashed(source, to) {
+    match open_of_size(from, size) {
+        Ok(source) => copy_compared(source, to, sha256),
+        Err(damage) => Ok(Err(damage)),
+    }
+}
+
+/// The same for any source.
+fn copy_compared(from: impl Read, to: impl Write, sha256: &str) -> io::Result<Result<u64, Damage>> {
+    match copy_hashed(from, to) {
         Ok(found) if found.sha256 == sha256 => Ok(Ok(found.size)),
         Ok(_) => Ok(Err(Damage::Hash)),
         Err(CopyError::Read(error)) => Ok(Err(error.into())),
@@ -217,14 +223,9 @@ impl<'a> FoundContents<'a> {
             Err(error @ Error::StoreUnavailable) => return Err(failed(error.cause().into_owned())),
             Err(error) => return Ok(Some(Damage::Unreadable(io::Error::other(error.cause())))),
         };
-        // The stream compares the size and the hash.
-        match copy_hashed(source, to) {
-            Ok(_) => Ok(None),
-            Err(CopyError::Read(error)) if error.kind() == ErrorKind::InvalidData => {
-                Ok(Some(Damage::Hash))
-            }
-            Err(CopyError::Read(error)) => Err(failed(error.to_string())),
-            Err(error) => Err(error),
+        match copy_compared(source, to, sha256).map_err(CopyError::Write)? {
+            Err(Damage::Unreadable(error)) => Err(failed(error.to_string())),
+            outcome => Ok(outcome.err()),
         }
     }
 }

@@ -50,9 +50,9 @@ const MAX_MESSAGES: u64 = 64 * 1024;
 pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result<(), String> {
     ignore_file_size_signal()?;
     let backup = Backup::open(backup)?;
-    let mut empty = EmptyDatabase::lock(config)?;
+    let mut database = lock_empty_database(config)?;
     Restoration::check(config)?;
-    let postgresql: String = empty.0.query_one(sql!("database/version"))?.get("version");
+    let postgresql: String = database.query_one(sql!("database/version"))?.get("version");
     check_versions(&backup.manifest, &postgresql)?;
     let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
     let damage = backup.find_damage(Names::new(all))?;
@@ -73,7 +73,7 @@ pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result
     let filled = copy_contents(&backup, &damage.contents, &mut restoration)
         .and_then(|()| restore_dump(pg_restore, &backup));
     if let Err(fault) = filled {
-        return Err(give_up(fault, &mut empty, restoration));
+        return Err(give_up(fault, &mut database, restoration));
     }
     finish(config, &backup.manifest, &damage.contents, restoration).map_err(|fault| {
         format!(
@@ -83,36 +83,28 @@ pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result
     })
 }
 
-/// A database without tables, into which no other process restores meanwhile.
-struct EmptyDatabase(DedicatedConnection);
-
-impl EmptyDatabase {
-    /// Connects and takes the lock. Fails if the database has tables, or if another process restores into it. On
-    /// failure, here and below: what to tell the operator.
-    fn lock(settings: &Config) -> Result<EmptyDatabase, String> {
-        let mut connection = DedicatedConnection::open(settings)?;
-        let server = connection.server.clone();
-        if !connection.query_one(sql!("restore/lock"))?.get::<_, bool>("is_locked") {
-            return Err(format!(
-                "another `cloakroom restore` is writing to the database at {server}"
-            ));
-        }
-        connection.execute(sql!("schema_history/check_text"))?;
-        let mut database = EmptyDatabase(connection);
-        match database.table()? {
-            None => Ok(database),
-            Some(table) => Err(format!(
-                "the database at {server} is not empty: it has the table {table}. Restore into a new one (createdb); \
-                 one that an interrupted restore has left is removed first (dropdb)"
-            )),
-        }
+/// Connects to a database without tables, into which no other process restores meanwhile. Fails if it has tables, or if
+/// another process restores into it. On failure, here and below: what to tell the operator.
+fn lock_empty_database(settings: &Config) -> Result<DedicatedConnection, String> {
+    let mut database = DedicatedConnection::open(settings)?;
+    let server = database.server.clone();
+    if !database.query_one(sql!("restore/lock"))?.get::<_, bool>("is_locked") {
+        return Err(format!("another `cloakroom restore` is writing to the database at {server}"));
     }
-
-    /// Returns one of the tables that the database has by now.
-    fn table(&mut self) -> Result<Option<String>, String> {
-        let rows = self.0.query(sql!("restore/find_tables"), &[])?;
-        Ok(rows.first().map(|row| row.get("name")))
+    database.execute(sql!("schema_history/check_text"))?;
+    match find_table(&mut database)? {
+        None => Ok(database),
+        Some(table) => Err(format!(
+            "the database at {server} is not empty: it has the table {table}. Restore into a new one (createdb); one \
+             that an interrupted restore has left is removed first (dropdb)"
+        )),
     }
+}
+
+/// Returns one of the tables that the database has by now.
+fn find_table(database: &mut DedicatedConnection) -> Result<Option<String>, String> {
+    let rows = database.query(sql!("restore/find_tables"), &[])?;
+    Ok(rows.first().map(|row| row.get("name")))
 }
 
 /// Fails if the program or the server is too old for the backup. On failure: what to tell the operator.
@@ -157,8 +149,8 @@ fn copy_contents(
 
 /// Restores the database in one transaction, by `pg_restore`, which has the settings of the database. The program reads
 /// from a pipe, so that the dump is hashed on its way. If this process is killed, the program reads the end of the dump
-/// too early, and the server rolls the transaction back; if it has read all of the dump by then, it continues alone, and
-/// the mark in the data directory says that the restoration was interrupted.
+/// too early, and the server rolls the transaction back; if it has read all of the dump by then, it continues alone,
+/// and the mark in the data directory says that the restoration was interrupted.
 fn restore_dump(mut pg_restore: Command, backup: &Backup) -> Result<(), String> {
     let path = backup.path.join(DUMP);
     let file = open_regular(&path).map_err(|damage| format!("{} {damage}", path.display()))?;
@@ -197,8 +189,8 @@ fn messages(mut stderr: impl Read) -> String {
 }
 
 /// Removes the contents again if nothing came into the database. Returns what to tell the operator.
-fn give_up(fault: String, empty: &mut EmptyDatabase, restoration: Restoration) -> String {
-    match empty.table() {
+fn give_up(fault: String, database: &mut DedicatedConnection, restoration: Restoration) -> String {
+    match find_table(database) {
         Ok(None) => match restoration.abandon() {
             Ok(()) => format!("{fault}\nNothing was restored."),
             Err(e) => format!("{fault}\nWhat was copied cannot be removed: {e}"),

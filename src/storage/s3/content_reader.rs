@@ -8,8 +8,8 @@ use ureq::BodyReader;
 use crate::model::hex;
 
 /// Reads a content, or a part of it, and fails rather than end early. Of a whole content the hash is compared before
-/// the last bytes are handed out, so a reader that gets all of them has what was uploaded. An error of the kind `InvalidData`
-/// means that the store has something else.
+/// the last bytes are handed out, so a reader that gets all of them has what was uploaded. An error of the kind
+/// `InvalidData` means that the store has something else.
 pub struct ContentReader {
     body: BodyReader<'static>,
     /// Bytes that are still to come.

@@ -78,9 +78,6 @@ impl Snapshot {
 
     /// Names these damaged contents, which are in the order of their ids.
     fn print_faults(&mut self, faults: &[(Uuid, Damage)], names: &mut Names) -> Result<(), String> {
-        if faults.is_empty() {
-            return Ok(());
-        }
         let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
         let rows = self.connection.query(sql!("files/with_owners"), &[&ids])?;
         for (file, (_, damage)) in rows.iter().map(FileOfOwner::of).zip(faults) {
@@ -95,27 +92,12 @@ impl Snapshot {
     }
 }
 
-/// Which of the linked contents are read, in the last backup and in the data directory: one in `parts` for each backup,
-/// all of them within `parts` backups. Ids are random, so the shares are about equal.
-#[derive(Clone, Copy)]
-pub struct VerifiedShare {
-    pub parts: u32,
-    /// The sequence number of the backup before.
-    pub sequence: u64,
-}
-
-impl VerifiedShare {
-    /// Returns whether the content with this id is read.
-    fn has(self, id: Uuid) -> bool {
-        let parts = u128::from(self.parts);
-        id.as_u128() % parts == u128::from(self.sequence) % parts
-    }
-}
-
-/// The directory of the contents of a backup. A symbolic link would show what is elsewhere, such as the data directory.
-pub fn contents_of(backup: &Path) -> Option<PathBuf> {
-    let contents = backup.join(CONTENTS);
-    fs::symlink_metadata(&contents).is_ok_and(|found| found.is_dir()).then_some(contents)
+/// Whether a linked content is read for the backup with this sequence number, in the last backup and in the data
+/// directory: one in `parts` is for each backup, all of them within `parts` backups. Ids are random, so the shares are
+/// about equal.
+fn is_in_share(id: Uuid, parts: u32, sequence: u64) -> bool {
+    let parts = u128::from(parts);
+    id.as_u128() % parts == u128::from(sequence) % parts
 }
 
 /// Puts contents into a backup, and counts them.
@@ -125,7 +107,10 @@ pub struct ContentCopier<'a> {
     pub backup: &'a Path,
     /// The contents of the last backup.
     pub last: Option<PathBuf>,
-    pub share: VerifiedShare,
+    /// One linked content in so many is read.
+    pub parts: u32,
+    /// The sequence number of the last backup.
+    pub sequence: u64,
     pub counts: Counts,
 }
 
@@ -197,7 +182,7 @@ impl ContentCopier<'_> {
             return Ok(Some(damage));
         }
         let target = self.backup.join(CONTENTS).join(content.id.to_string());
-        let is_read = self.share.has(content.id);
+        let is_read = is_in_share(content.id, self.parts, self.sequence);
         if self.link(content, &target, is_read)? {
             // It may have rotted in the data directory nevertheless. A store compares hashes by itself.
             let rotted = match self.storage.content_directory() {
@@ -253,7 +238,7 @@ mod tests {
         for id in [Uuid::from_u128(0), Uuid::from_u128(u128::MAX), Uuid::new_v4()] {
             for parts in [1, 2, 14] {
                 let all = (20_000..).take(parts as usize);
-                let read = all.filter(|n| VerifiedShare { parts, sequence: *n }.has(id));
+                let read = all.filter(|n| is_in_share(id, parts, *n));
                 assert_eq!(read.count(), 1, "{id} {parts}");
             }
         }

@@ -143,11 +143,10 @@ impl Backup {
     /// Reads the dump and every content, and names what is missing, damaged, or not in the list. Fails only if that
     /// cannot be found out.
     pub fn find_damage(&self, mut names: Names) -> Result<DamagedParts, String> {
-        let (manifest, contents) = (&self.manifest, self.path.join(CONTENTS));
-        // A symbolic link would show what is elsewhere.
-        if !fs::symlink_metadata(&contents).is_ok_and(|found| found.is_dir()) {
-            return Err(format!("{} is missing or not a directory", contents.display()));
-        }
+        let manifest = &self.manifest;
+        let contents = contents_of(&self.path).ok_or_else(|| {
+            format!("{} is missing or not a directory", self.path.join(CONTENTS).display())
+        })?;
         let mut progress = Progress::begin("verifying contents", Some(manifest.totals.files));
         let mut damage = DamagedParts::default();
         // The ids of a million contents take 16 MB.
@@ -195,6 +194,12 @@ fn report_unknown(directory: &Path, ids: &[Uuid], names: &mut Names) -> Result<u
         }
     }
     Ok(unknown)
+}
+
+/// The directory of the contents of a backup. A symbolic link would show what is elsewhere, such as the data directory.
+pub fn contents_of(backup: &Path) -> Option<PathBuf> {
+    let contents = backup.join(CONTENTS);
+    fs::symlink_metadata(&contents).is_ok_and(|found| found.is_dir()).then_some(contents)
 }
 
 impl DamagedParts {

@@ -22,9 +22,9 @@ use crate::db;
 use crate::model::timestamp::Timestamp;
 use crate::serve::ignore_file_size_signal;
 use crate::storage::file_system::{DiskSpace, LAST_BACKUP, replace_file};
-use contents::{ContentCopier, Counts, Snapshot, VerifiedShare, contents_of};
+use contents::{ContentCopier, Counts, Snapshot};
 use directory::BackupDirectory;
-use manifest::{CONTENTS, DUMP, LAYOUT, Manifest};
+use manifest::{CONTENTS, DUMP, LAYOUT, Manifest, contents_of};
 
 /// The extensions that are dumped: those that the schema uses. Others are the server's business, and the role that
 /// restores may not be allowed to create them. The first one is part of every database and never dumped itself; without
@@ -64,10 +64,14 @@ pub fn backup(
     check_room(directory, snapshot.database_size + snapshot.bytes_beside(last.as_deref())?)?;
     let partial = backups.begin()?;
     let dump = dump(pg_dump, &snapshot.id, &partial.path)?;
-    let share = VerifiedShare { parts: verify_share, sequence };
-    let counts = Counts::default();
-    let mut copier =
-        ContentCopier { storage: &storage, backup: &partial.path, last, share, counts };
+    let mut copier = ContentCopier {
+        storage: &storage,
+        backup: &partial.path,
+        last,
+        parts: verify_share,
+        sequence,
+        counts: Counts::default(),
+    };
     let contents = copier.copy_all(&mut snapshot, &mut names)?;
     let Counts { copied, linked, verified, rotted, .. } = copier.counts;
     let (at, totals, installation_id) =
