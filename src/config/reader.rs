@@ -187,13 +187,8 @@ impl SettingsReader {
         self.read(default, &allowed, parse).unwrap_or(default)
     }
 
-    /// A number of bytes from 1 to `max`. It may have a unit, see [`size`], and is shown without one.
-    pub fn size(&mut self, default: u64, max: u64) -> u64 {
-        self.size_from(default, 1..=max)
-    }
-
-    /// The same within `range`.
-    pub fn size_from(&mut self, default: u64, range: RangeInclusive<u64>) -> u64 {
+    /// A number of bytes within `range`. It may have a unit, see [`size`], and is shown without one.
+    pub fn size(&mut self, default: u64, range: RangeInclusive<u64>) -> u64 {
         let allowed = format!(
             "a number of bytes from {} to {}, also with K, M, G or T, such as 10M (10 MiB, 10 x 1024 x 1024 bytes)",
             range.start(),

@@ -141,7 +141,7 @@ settings! { |s, memory_limit|
     /// those that are streamed; at least `4M`. Has no effect with the `rouille` server
     "CLOAKROOM_BODY_MEMORY" default "`33554432`, or an eighth of the memory limit of the control group if that is \
         less" =>
-        body_memory: u64 = s.size_from(
+        body_memory: u64 = s.size(
             memory_limit.map_or(MAX_BODY_MEMORY, |limit| limit / 8).clamp(MIN_BODY_MEMORY, MAX_BODY_MEMORY),
             MIN_BODY_MEMORY..=MAX_BYTES,
         );
@@ -259,7 +259,7 @@ settings! { |s, memory_limit|
     /// of rows may take as long
     "CLOAKROOM_EXPORT_TIMEOUT_SECONDS" => export_timeout: Duration = s.seconds(60);
     /// largest file, in bytes, or with a unit: `10M`
-    "CLOAKROOM_MAX_UPLOAD_SIZE" or "MAX_UPLOAD_SIZE" => max_upload_size: u64 = s.size(10 << 20, MAX_BYTES);
+    "CLOAKROOM_MAX_UPLOAD_SIZE" or "MAX_UPLOAD_SIZE" => max_upload_size: u64 = s.size(10 << 20, 1..=MAX_BYTES);
     /// types of files that are accepted, also under other names such as `image/jpg`; `image/*` takes all pictures, SVG
     /// too; `any`, alone, takes every file
     "CLOAKROOM_ALLOWED_UPLOAD_TYPES" => allowed_upload_types: UploadTypes = s.parsed(
@@ -270,9 +270,9 @@ settings! { |s, memory_limit|
     /// most bytes of all files together, of which new users share half. While three quarters of it or more are used,
     /// all uploads wait for each other as they record their files; before, only those of files larger than an eighth of
     /// it divided by PostgreSQL's `max_connections` (100 by default, so 12.8 MiB)
-    "CLOAKROOM_STORAGE_QUOTA" => storage_quota: u64 = s.size(10 << 30, MAX_BYTES);
+    "CLOAKROOM_STORAGE_QUOTA" => storage_quota: u64 = s.size(10 << 30, 1..=MAX_BYTES);
     /// most bytes of one user's files together
-    "CLOAKROOM_USER_STORAGE_QUOTA" => user_storage_quota: u64 = s.size(1 << 30, MAX_BYTES);
+    "CLOAKROOM_USER_STORAGE_QUOTA" => user_storage_quota: u64 = s.size(1 << 30, 1..=MAX_BYTES);
     /// most files of one user
     "CLOAKROOM_USER_FILE_QUOTA" => user_file_quota: u32 = s.number(100_000, 1..=1_000_000_000);
     /// days for which deleted files can be restored, 0 for none, and for which contents without a record are kept in
@@ -280,7 +280,7 @@ settings! { |s, memory_limit|
     "CLOAKROOM_TRASH_DAYS" => trash_days: u32 = s.number(7, 0..=3650);
     /// most bytes of all deleted files that can still be restored; each user's are limited by the user's quotas
     "CLOAKROOM_DELETED_QUOTA" default "a quarter of the bytes that all files may have" =>
-        deleted_quota: u64 = s.size(storage_quota / 4, MAX_BYTES);
+        deleted_quota: u64 = s.size(storage_quota / 4, 1..=MAX_BYTES);
     /// days for which events of the audit log are kept; failures 30 at most
     "CLOAKROOM_AUDIT_DAYS" => audit_days: u32 = s.number(365, 1..=36_500);
     /// whether requests are limited

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use uuid::Uuid;
 
+use super::database::Totals;
 use super::files::{AtPath, Checksum, copy_hashed, create_file};
 use super::output::{Names, Progress, bytes, print_line};
 use super::{open_installation, postgres_programs};
@@ -73,7 +74,7 @@ pub fn backup(
         counts: Counts::default(),
     };
     let contents = copier.copy_all(&mut snapshot, &mut names)?;
-    let Counts { copied, linked, verified, rotted, .. } = copier.counts;
+    let counts = copier.counts;
     let (at, totals, installation_id) =
         (Timestamp(partial.time), snapshot.totals, snapshot.installation_id);
     let manifest = Manifest {
@@ -94,6 +95,14 @@ pub fn backup(
     record_last_backup(config, at, &path);
     let removed =
         keep.map_or(Ok(()), |keep| remove_old(&backups, installation_id, &path, keep, &mut names));
+    let outcome = sum_up(&path, totals, &counts, begin);
+    removed?;
+    outcome
+}
+
+/// Prints what a whole backup has. Fails if contents were damaged in the data directory.
+fn sum_up(path: &Path, totals: Totals, counts: &Counts, begin: Instant) -> Result<(), String> {
+    let Counts { copied, linked, verified, rotted, .. } = counts;
     print_line(format_args!(
         "{} is whole: {totals}, {copied} copied, {linked} linked to the backup before; {verified} of {} contents read \
          and right, in {:.1} s.",
@@ -101,15 +110,13 @@ pub fn backup(
         totals.files,
         begin.elapsed().as_secs_f32()
     ));
-    removed?;
-    match rotted {
-        0 => Ok(()),
-        _ => Err(format!(
-            "the backup is whole, but {rotted} of its contents have rotted in the data directory: copy them back from \
-             {}",
-            path.join(CONTENTS).display()
-        )),
+    if *rotted == 0 {
+        return Ok(());
     }
+    Err(format!(
+        "the backup is whole, but {rotted} of its contents have rotted in the data directory: copy them back from {}",
+        path.join(CONTENTS).display()
+    ))
 }
 
 /// Fails if a backup of so many bytes does not fit on the disk of `directory` beside the part that is to stay free.
