@@ -655,7 +655,7 @@ $$;
 -- into that quarter: half of it is for small files, of which each connection adds one at a time, and half for a single
 -- large one. They hold the lock of the quota shared. Nearer to the quota, or with a file that is larger still, an
 -- upload holds it alone.
-CREATE FUNCTION has_storage_for(size bigint, quota bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION has_storage_for(size bigint, quota bigint) RETURNS boolean LANGUAGE plpgsql STRICT AS $$
 DECLARE
     max_large bigint := quota / 8;
     max_small bigint := max_large / current_setting('max_connections')::bigint;
@@ -831,6 +831,15 @@ CREATE FUNCTION count_idempotency_keys(of_user uuid) RETURNS bigint LANGUAGE plp
 BEGIN
     RETURN (SELECT count(*) FROM idempotency_keys
             WHERE user_id = of_user AND created_at > now() - interval '1 day');
+END
+$$;
+
+-- Locks the rows of these users that an upload changes, if neither is locked, and returns whose they are. A function, so
+-- that a statement can call it only where it must not wait for other users.
+CREATE FUNCTION unlocked_owners(owners uuid[]) RETURNS uuid[] LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(SELECT id FROM users JOIN own_changes ON user_id = id WHERE id = ANY (owners)
+                 FOR NO KEY UPDATE SKIP LOCKED);
 END
 $$;
 

@@ -91,7 +91,7 @@ const MIN_DISK_USAGE: u64 = 16 * 1024;
 
 /// The bytes that count towards a quota of many users, as far as this process knows: the database's last answer, the
 /// uploads to this process since, and those that are under way. So most uploads need not ask whether there is room.
-/// `sql/files/insert.sql` decides.
+/// `sql/files/insert_many.sql` decides.
 pub struct StoredBytes {
     quota: u64,
     /// Whether it is the quota of young accounts that registered themselves.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::record::Recorded;
+use super::record::{self, Recorded};
 use super::statements::{self, FileChange, FileQuery, FileSort};
 use super::upload_form::{self, Room};
 use crate::db::stats::StoredBytes;
@@ -89,7 +89,7 @@ fn record(
     draft: Draft,
 ) -> Result<Recorded, Error> {
     let app = context.app;
-    let recorded = app.uploads.record(&context.db, upload, &app.file_quotas());
+    let recorded = record::record(&app.uploads, &context.db, upload, &app.file_quotas());
     match &recorded {
         Ok(Recorded::New(file)) => {
             let description = file.description.as_ref().map_or(0, String::len);

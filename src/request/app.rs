@@ -16,23 +16,27 @@ use crate::auth::sealing::SealingKeys;
 use crate::auth::token_bucket::Buckets;
 use crate::config::Config;
 use crate::db::Database;
+use crate::db::batches::Batches;
 use crate::db::health::{self, DatabaseState};
 use crate::db::stats::StoredBytes;
 use crate::docs::pages::Pages;
 use crate::error::Error;
-use crate::files::record::Uploads;
-use crate::model::file::FileQuotas;
+use crate::model::file::{File, FileQuotas, NewFile};
 use crate::model::timestamp::unix_time;
 use crate::probe::Probe;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
+
+/// How long an upload waits for those that are being recorded, before it is recorded beside them.
+const MAX_QUEUED: Duration = Duration::from_millis(20);
 
 /// Everything that lives longer than a request and is shared by all of them.
 pub struct App {
     pub config: Arc<Config>,
     pub db: Arc<Database>,
     pub sessions: SessionLookups,
-    pub uploads: Uploads,
+    /// Uploads that wait to be recorded.
+    pub uploads: Batches<Arc<NewFile>, Option<File>>,
     pub storage: Arc<Storage>,
     /// What counts towards the quota of the service.
     pub stored_bytes: StoredBytes,
@@ -88,7 +92,8 @@ impl App {
                 Duration::MAX,
             ),
             sessions: SessionLookups::new(cores),
-            uploads: Uploads::new(),
+            // The files of each statement are committed at once, so the fewer statements there are, the fewer commits.
+            uploads: Batches::new(1, MAX_QUEUED),
             stored_bytes: StoredBytes::new(config.storage_quota, false),
             young_bytes: StoredBytes::new(config.young_storage_quota(), true),
             started: Instant::now(),

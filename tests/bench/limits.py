@@ -52,9 +52,10 @@ AUTHENTICATE = ("sessions/find_live", [f"ARRAY[{SESSION}]", "7776000", "0"])
 LIST = ("files/list_newest", ["md5('user1')::uuid", "20", "0"])
 # A file of its own with every run of the statement, owned by {owner}, within quotas that are never reached.
 FILE_NUMBER = "\\set n random(1, 1000000000000000000)\n"
-FILE = ["lpad(to_hex(:n::bigint), 32, '0')::uuid", "{owner}", "'report.pdf'", "'application/pdf'", "10240"]
-FILE += ["repeat('a', 64)", "NULL::text", "1e15::bigint", "10000000", "1e15::bigint", "NULL::inet", "gen_random_uuid()"]
-FILE += ["1e15::bigint", "NULL::text", "NULL::bytea", "false"]
+FILE = ["ARRAY[lpad(to_hex(:n::bigint), 32, '0')::uuid]", "ARRAY[{owner}]", "ARRAY['report.pdf']"]
+FILE += ["ARRAY['application/pdf']", "ARRAY[10240]", "ARRAY[repeat('a', 64)]", "ARRAY[NULL]", "ARRAY[NULL]"]
+FILE += ["ARRAY[gen_random_uuid()]", "1e15::bigint", "10000000", "1e15::bigint", "1e15::bigint"]
+FILE += ["ARRAY[NULL]", "ARRAY[NULL]", "ARRAY[false]"]
 ONE_OWNER = "md5('user2')::uuid"
 OWN_OWNER = "md5('user' || (:client_id::int + 2))::uuid"
 # A commit that waits for the disk, as that of an upload does, but for no row that others change.
@@ -105,7 +106,7 @@ class Limits:
             (16, ONE_OWNER, "small_one_user")
         ]:
             self.step(f"pgbench, recording of files, connections: {clients}")
-            script = FILE_NUMBER + statement("files/insert", [value.format(owner=owner) for value in FILE])
+            script = FILE_NUMBER + statement("files/insert_many", [value.format(owner=owner) for value in FILE])
             figures[name] = self._pgbench(script, clients)
         self.step("pgbench, commits of changes to rows of their own, 16 connections")
         return figures | {"commits": self._pgbench(OWN_ROW, 16)}

@@ -19,7 +19,7 @@ const RUNS: i64 = 20;
 const MAX_CUSTOM_PLANS: i64 = 5;
 
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
-const NOT_ON_THE_TOUR: [&str; 5] = [
+const NOT_ON_THE_TOUR: [&str; 4] = [
     // Planned for their parameters each time, and not prepared.
     "audit/page exports/batch exports/count files/list files/list_deleted stats/daily users/list",
     // By commands and at the start.
@@ -37,8 +37,6 @@ const NOT_ON_THE_TOUR: [&str; 5] = [
      resets/insert_counted resets/sweep \
      schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
      stats/fold",
-    // By several requests that come together.
-    "files/insert_many",
     // Only by tests of clients.
     "users/delete_all",
 ];

@@ -196,8 +196,10 @@ fn whether_they_were_recorded_is_unknown_if_their_connection_breaks() {
     // So many that some of them are stored at nearly the same time, also on a slow disk.
     let users = [&ann, &bob].repeat(6);
     let answers = together(&api, &users, || {
-        let is_batch =
-            "wait_event_type = 'Lock' AND query LIKE '-- Records those of several files%'";
+        // The first statement that waits records one file alone, the second one all that came meanwhile.
+        let is_batch = "wait_event_type = 'Lock' AND query LIKE '-- Records uploaded files%'
+             AND query_start > (SELECT min(query_start) FROM pg_stat_activity WHERE datname = current_database()
+                                AND wait_event_type = 'Lock' AND query LIKE '-- Records uploaded files%')";
         wait_until(|| api.database.connections(is_batch) >= 1);
         api.database.end_connections(is_batch);
     });
