@@ -11,26 +11,23 @@ use crate::http::response::Response;
 use crate::model::user::TokenScope;
 use crate::telemetry::metrics::EndpointName;
 
-/// The result of a handler.
-pub type Outcome = Result<Response, Error>;
-
 /// The function that answers requests to an endpoint. Its variant says who may enter. A handler for users or
 /// administrators takes a proof that only authentication can make, so it cannot be reached by others.
 #[derive(Clone, Copy)]
 pub enum Handler {
-    Anyone(fn(&mut RequestContext) -> Outcome),
+    Anyone(fn(&mut RequestContext) -> Result<Response, Error>),
     /// The bearer of a refresh token.
-    Refresh(fn(&mut RequestContext, RefreshToken) -> Outcome),
+    Refresh(fn(&mut RequestContext, RefreshToken) -> Result<Response, Error>),
     /// A signed-in user, and not by a personal access token.
-    User(fn(&mut RequestContext, &CurrentUser) -> Outcome),
+    User(fn(&mut RequestContext, &CurrentUser) -> Result<Response, Error>),
     /// A signed-in user, also by a personal access token.
-    SignedIn(fn(&mut RequestContext, &SignedIn) -> Outcome),
+    SignedIn(fn(&mut RequestContext, &SignedIn) -> Result<Response, Error>),
     /// An administrator, and not by a personal access token.
-    Admin(fn(&mut RequestContext, &Admin) -> Outcome),
+    Admin(fn(&mut RequestContext, &Admin) -> Result<Response, Error>),
     /// An administrator, also by a personal access token.
-    SignedInAdmin(fn(&mut RequestContext, &SignedInAdmin) -> Outcome),
+    SignedInAdmin(fn(&mut RequestContext, &SignedInAdmin) -> Result<Response, Error>),
     /// Whoever may export by the settings, without a user if anyone may.
-    Export(fn(&mut RequestContext, Exporter) -> Outcome),
+    Export(fn(&mut RequestContext, Exporter) -> Result<Response, Error>),
 }
 
 /// A part of the service that the settings can switch off.

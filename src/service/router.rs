@@ -8,12 +8,13 @@ use crate::config::Config;
 use crate::docs::openapi;
 use crate::docs::pages::Pages;
 use crate::error::Error;
+use crate::http::response::Response;
 use crate::request::context::RequestContext;
 #[cfg(feature = "extras")]
 use crate::request::endpoint::Feature;
 use crate::request::endpoint::Feature::{Docs, Metrics, Start};
 use crate::request::endpoint::Handler::Anyone;
-use crate::request::endpoint::{Endpoint, Outcome, at};
+use crate::request::endpoint::{Endpoint, at};
 use crate::{accounts, exports, files, sign_in};
 #[cfg(feature = "extras")]
 use crate::{audit, changes, confirmation, links, personal_tokens, second_factor, sessions, undo};
@@ -139,7 +140,7 @@ fn pages(method: &str, segments: &[&str]) -> Option<Endpoint> {
 }
 
 /// Any of the pages, by its path.
-fn page(context: &mut RequestContext) -> Outcome {
+fn page(context: &mut RequestContext) -> Result<Response, Error> {
     let config = &context.app.config;
     let pages = context.app.pages.get_or_init(|| Pages::new(config, document(config)));
     let page = pages.respond(&context.request);
