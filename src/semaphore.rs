@@ -73,8 +73,12 @@ struct Waiting<K> {
 impl<K: Eq + Hash> SemaphoreState<K> {
     /// No permit is taken.
     pub fn new() -> SemaphoreState<K> {
-        let (taken, queue) = (HashMap::new(), VecDeque::new());
-        SemaphoreState { taken, queue, next_ticket: 0, is_closed: false }
+        SemaphoreState {
+            taken: HashMap::new(),
+            queue: VecDeque::new(),
+            next_ticket: 0,
+            is_closed: false,
+        }
     }
 
     /// How many permits of these keys are taken.

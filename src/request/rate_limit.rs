@@ -237,7 +237,8 @@ fn refuse(context: &mut RequestContext, name: &'static str, decision: BucketDeci
 /// for the account. Then a user who signs in with a code needs no more of the limit than others.
 pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
     let Some(taken) = context.taken.take() else { return };
-    let (app, network) = (context.app, provider_network(context.client));
+    let app = context.app;
+    let network = provider_network(context.client);
     let (name, tokens, buckets) = Limit::MissingCodes.row(app);
     if !buckets.take(&(name, account), network, tokens, app.started.elapsed()).allowed {
         return;

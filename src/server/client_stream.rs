@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use memchr::memchr;
 use socket2::SockRef;
 
-use super::connection::{Awaited, Connection};
+use super::connections::{Awaited, Connection};
 use super::limits::{
     ClientLimits, FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES,
     MAX_UNSENT, SHUTDOWN_GRACE, STOP_PERIOD,

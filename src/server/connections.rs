@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::net::{IpAddr, TcpStream};
+use std::io;
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
-use super::connection::Connection;
 use super::limits::{MAX_CLIENT_STOP, RETRY_PAUSE, SHUTDOWN_GRACE, STOP_PERIOD};
 use crate::body_memory::Client;
 use crate::http::client_address::{is_trusted_proxy, network, site};
@@ -58,6 +58,17 @@ struct OpenConnections {
     per_network: HashMap<Network, usize>,
 }
 
+impl OpenConnections {
+    /// Closes the connection that has waited longest for its client, if any waits.
+    fn evict_one(&self) {
+        let all = self.by_socket.values();
+        let waiting = all.filter_map(|connection| Some((connection.waiting_since()?, connection)));
+        if let Some((since, connection)) = waiting.min_by_key(|(since, _)| *since) {
+            connection.evict(since);
+        }
+    }
+}
+
 /// The open connections of a server.
 pub struct Connections {
     limits: ConnectionLimits,
@@ -92,7 +103,7 @@ impl Connections {
         let mut open = lock(&self.open);
         while open.by_socket.len() >= self.limits.max && !self.shutting_down.load(Ordering::SeqCst)
         {
-            evict_longest_waiting(&open);
+            open.evict_one();
             let waited = self.closed.wait_timeout(open, RETRY_PAUSE);
             open = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -100,7 +111,7 @@ impl Connections {
 
     /// Closes the connection that has waited longest for its client, if any waits.
     pub fn evict_one(&self) {
-        evict_longest_waiting(&lock(&self.open));
+        lock(&self.open).evict_one();
     }
 
     /// Registers a connection of `peer` until the returned guard is dropped.
@@ -146,14 +157,6 @@ impl Connections {
     }
 }
 
-fn evict_longest_waiting(open: &OpenConnections) {
-    let all = open.by_socket.values();
-    let waiting = all.filter_map(|connection| Some((connection.waiting_since()?, connection)));
-    if let Some((since, connection)) = waiting.min_by_key(|(since, _)| *since) {
-        connection.evict(since);
-    }
-}
-
 /// Keeps a connection registered; dropping it removes the connection.
 pub struct ConnectionGuard {
     connections: Arc<Connections>,
@@ -176,6 +179,108 @@ impl Drop for ConnectionGuard {
         }
         drop(open);
         self.connections.closed.notify_all();
+    }
+}
+
+/// One client connection, shared by the thread that serves it and by [`Connections`]. Other threads may ask whether it
+/// waits, and close it while it does.
+pub struct Connection {
+    /// The client's socket, in blocking mode.
+    pub socket: TcpStream,
+    state: Mutex<ConnectionState>,
+    shutting_down: Arc<AtomicBool>,
+}
+
+/// What a client is waited for to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// To send a request head. None has arrived completely since the last response, so closing loses no request.
+    Head,
+    /// To send the body of a request, or to close its side of the connection after the last response.
+    Body,
+    /// To receive a response.
+    Receipt,
+}
+
+/// The state of the thread that serves a connection.
+#[derive(Clone, Copy)]
+enum ConnectionState {
+    /// It computes a response, so the connection must not be closed. `is_answering` says that some of it was sent.
+    Busy { is_answering: bool },
+    /// It waits until the client sends or receives, so the connection may be closed to make room for another.
+    WaitingForClient { since: Instant, awaited: Awaited },
+    /// Another thread has ended the wait: either it has closed the connection to make room for another, or the process
+    /// stops; then a request whose body is missing is still answered.
+    WaitEnded,
+}
+
+impl Connection {
+    /// A connection whose thread is busy. `shutting_down` becomes true once the process was asked to stop.
+    pub fn new(socket: TcpStream, shutting_down: Arc<AtomicBool>) -> Connection {
+        let state = Mutex::new(ConnectionState::Busy { is_answering: false });
+        Connection { socket, state, shutting_down }
+    }
+
+    /// Marks the connection as waiting for its client. Until [`Connection::stop_waiting`] it may be evicted.
+    pub fn start_waiting(&self, awaited: Awaited) {
+        let since = Instant::now();
+        *lock(&self.state) = ConnectionState::WaitingForClient { since, awaited };
+    }
+
+    /// Marks the connection as busy. Fails with `ConnectionAborted` if the wait was ended by another thread.
+    pub fn stop_waiting(&self) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        let is_answering =
+            matches!(*state, ConnectionState::WaitingForClient { awaited: Awaited::Receipt, .. });
+        let is_ended = matches!(*state, ConnectionState::WaitEnded);
+        *state = ConnectionState::Busy { is_answering };
+        if is_ended { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+    }
+
+    /// Ends the connection if it is between two requests, because the process stops; with `cuts` also if it waits for
+    /// its client to send a body or to receive a response. Returns whether it computes a response of which nothing was
+    /// sent. An export computes its next rows while some were sent: how long it takes depends on its client.
+    pub fn wind_down(&self, cuts: bool) -> bool {
+        let mut state = lock(&self.state);
+        match *state {
+            ConnectionState::Busy { is_answering } => return !is_answering,
+            // Bytes that have already arrived can still be read, so a complete head among them is answered.
+            ConnectionState::WaitingForClient { awaited: Awaited::Head, .. } => {
+                let _ = self.socket.shutdown(Shutdown::Read);
+            }
+            // The thread looks for it each second, and then may still send the response of a request without its body.
+            ConnectionState::WaitingForClient { .. } if cuts => *state = ConnectionState::WaitEnded,
+            _ => {}
+        }
+        false
+    }
+
+    /// Whether the process was asked to stop.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::SeqCst)
+    }
+}
+
+impl Client for Connection {
+    fn waiting_since(&self) -> Option<Instant> {
+        match *lock(&self.state) {
+            ConnectionState::WaitingForClient { since, .. } => Some(since),
+            _ => None,
+        }
+    }
+
+    fn evict(&self, since: Instant) {
+        let mut state = lock(&self.state);
+        if matches!(*state, ConnectionState::WaitingForClient { since: current, .. } if current == since)
+        {
+            *state = ConnectionState::WaitEnded;
+            // An error means that the client has closed the connection already.
+            let _ = self.socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn is_evicted(&self) -> bool {
+        matches!(*lock(&self.state), ConnectionState::WaitEnded)
     }
 }
 

@@ -9,7 +9,6 @@
 mod body;
 mod chunked;
 mod client_stream;
-mod connection;
 mod connections;
 mod head;
 pub mod limits;
