@@ -97,6 +97,7 @@ mod files {
 mod http {
     mod bad_input;
     mod encodings;
+    mod fields;
 }
 
 mod links {

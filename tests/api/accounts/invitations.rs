@@ -74,19 +74,9 @@ fn a_password_beside_invite_is_that_of_an_ordinary_account_also_without_mail() {
 }
 
 #[test]
-fn fields_of_an_invitation_are_checked_and_a_password_is_still_required_without_it() {
+fn only_administrators_invite_and_their_tokens_invite_no_administrators() {
     let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let with = |name: &str, value: Value| with_member(&cyd(), name, value);
-    for (body, place, kind) in [
-        (with("invite", json!(false)), "password", "missing"),
-        (with("invite", json!(null)), "password", "missing"),
-        (without_member(&cyd(), "invite"), "password", "missing"),
-        (with("password", json!("")), "password", "string_too_short"),
-        (with("is_active", json!(false)), "is_active", "value_error"),
-    ] {
-        let problems = api.create_user(&root, body.clone()).case(body).problems();
-        assert!(problems.contains(&(format!("body.{place}"), kind.to_owned())), "{problems:?}");
-    }
     api.create_user(&ann, cyd()).refused(403, "Admin privileges required.");
     assert_eq!(api.database.count("users"), 2);
     if !has_extras() {

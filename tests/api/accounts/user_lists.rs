@@ -115,39 +115,6 @@ fn both_lists_take_the_same_filters_and_orders() {
     }
 }
 
-#[test]
-fn bad_queries_of_both_lists_are_told_so_and_harm_no_other_request() {
-    let (api, [root]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")], ["root"]);
-    let long = format!("email=%00&name={}&search=%00", "a".repeat(256));
-    let too_many = format!("ids={}", [UNKNOWN_ID; 101].join(","));
-    let (after, before) = ("created_after datetime_parsing", "created_before datetime_parsing");
-    for (query, faults) in [
-        ("limit=abc", "limit int_parsing"),
-        ("limit=", "limit int_parsing"),
-        ("offset=1.5", "offset int_parsing"),
-        ("offset=9223372036854775808", "offset int_parsing"),
-        ("sort_by=password_hash", "sort_by enum"),
-        ("sort_by=id;drop", "sort_by enum"),
-        ("text=%00&ids=no-id", "text value_error, ids uuid_parsing"),
-        (&format!("ids={UNKNOWN_ID},"), "ids uuid_parsing"),
-        (&too_many, "ids value_error"),
-        ("sort_order=up&role=root", "sort_order enum, role enum"),
-        ("is_active=maybe&active=2", "is_active bool_type, active bool_type"),
-        ("is_active=maybe&active=true", "is_active bool_type"),
-        ("is_active=true&active=0", "active value_error"),
-        ("is_active=false&active=true", "active value_error"),
-        ("created_after=yesterday&created_before=%20", &format!("{after}, {before}")),
-        // In UTC this is in the year 10000.
-        ("created_after=9999-12-31T23:59:59-01:00", after),
-        (&long, "email value_error, name string_too_long, search value_error"),
-    ] {
-        api.list_users(&root, query).case(query).invalid_in("query", faults);
-        api.page_users(&root, query).case(query).invalid_in("query", faults);
-        api.me(&root).expect(200);
-    }
-    assert!(!api.log().contains("panic"), "{}", api.log());
-}
-
 /// What each list answers besides its items, by the number of items: 45 accounts or files.
 #[test]
 fn every_list_takes_both_forms_of_paging_and_answers_in_its_own_envelope() {
@@ -198,7 +165,7 @@ fn every_list_takes_both_forms_of_paging_and_answers_in_its_own_envelope() {
 }
 
 #[test]
-fn limit_and_offset_out_of_range_are_400_and_page_and_size_422_in_every_list() {
+fn limit_and_offset_out_of_range_are_400_in_every_list() {
     let (api, [root]) = Server::with_users(&[], ["root"]);
     for path in ["/users", "/admin/users", "/uploads"] {
         let list = |query: &str| api.get(&format!("{path}?{query}"), &root).case(query);
@@ -211,24 +178,6 @@ fn limit_and_offset_out_of_range_are_400_and_page_and_size_422_in_every_list() {
             ("offset=-1&limit=0", "Offset must be >= 0"),
         ] {
             list(query).refused(400, message);
-        }
-        for (query, problems) in [
-            ("page=0&size=101", "page value_error, size value_error"),
-            ("page=-1", "page value_error"),
-            ("page=x", "page int_parsing"),
-            ("page=9223372036854775808", "page int_parsing"),
-            ("size=0", "size value_error"),
-            ("size=1000000000000000000", "size value_error"),
-            ("size=", "size int_parsing"),
-            ("size=1.5", "size int_parsing"),
-            ("limit=x", "limit int_parsing"),
-            // One of each form.
-            ("page=1&limit=20", "limit value_error"),
-            ("page=1&offset=0", "offset value_error"),
-            ("size=20&offset=0&limit=20", "limit value_error, offset value_error"),
-            ("size=20&limit=0", "limit value_error"),
-        ] {
-            list(query).invalid_in("query", problems);
         }
     }
 }

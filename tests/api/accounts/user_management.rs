@@ -22,27 +22,8 @@ fn an_admin_makes_users_with_everything() {
 }
 
 #[test]
-fn bad_descriptions_of_users_are_refused_field_by_field() {
+fn names_have_no_control_characters_and_permissions_at_most_a_hundred_words() {
     let (api, [root]) = Server::with_users(&[], ["root"]);
-    let answer = api.create_user(&root, json!({}));
-    answer.invalid_in("body", "email missing, name missing, password missing");
-    for (field, value, kind) in [
-        ("username", json!("a b"), "value_error"),
-        ("email", json!("nobody"), "value_error"),
-        ("name", json!("x".repeat(256)), "string_too_long"),
-        ("name", json!(7), "string_type"),
-        ("password", json!("short"), "string_too_short"),
-        ("role", json!("ADMIN"), "enum"),
-        ("permissions", json!("read"), "value_error"),
-        ("permissions", json!({}), "value_error"),
-        ("permissions", json!(["x".repeat(65)]), "string_too_long"),
-        ("permissions", json!(vec!["x"; 101]), "value_error"),
-    ] {
-        let body = json!({"email": "ann@example.com", "name": "Ann", "password": PASSWORD});
-        let (body, problem) = (with_member(&body, field, value), format!("{field} {kind}"));
-        api.create_user(&root, body.clone()).invalid_in("body", &problem);
-        api.update_user(&root, root.id(), body).invalid_in("body", &problem);
-    }
     for c in CONTROL_CHARACTERS {
         let name = json!({ "name": format!("a{c}b") });
         let answer = api.update_user(&root, root.id(), name.clone());

@@ -62,33 +62,8 @@ fn a_token_in_place_of_an_id_is_not_logged() {
 }
 
 #[test]
-fn fields_of_a_new_token_are_checked() {
+fn a_new_token_lives_as_long_and_has_the_scope_that_its_fields_say() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
-    let bad_days = "expires_in_days value_error";
-    for (body, problems) in [
-        (json!({}), "name missing"),
-        (json!({"name": null}), "name missing"),
-        (json!({"name": " "}), "name string_too_short"),
-        (json!({"name": "x".repeat(101)}), "name string_too_long"),
-        (json!({"name": "a\tb"}), "name value_error"),
-        (json!({"name": "a\u{202e}b"}), "name value_error"),
-        (json!({"name": "a", "expires_in_days": 0}), bad_days),
-        (json!({"name": "a", "expires_in_days": 366}), bad_days),
-        (json!({"name": "a", "expires_in_days": -1}), bad_days),
-        (json!({"name": "a", "expires_in_days": 1.5}), "expires_in_days int_parsing"),
-        (
-            json!({"expires_in_days": u64::MAX, "read_only": 1}),
-            "name missing, expires_in_days int_parsing, read_only bool_type",
-        ),
-        (json!({"name": "a", "scope": "write"}), "scope enum"),
-        (json!({"name": "a", "scope": ""}), "scope enum"),
-        (json!({"name": "a", "scope": 1}), "scope string_type"),
-        (json!({"name": "a", "scope": "all", "read_only": true}), "read_only value_error"),
-        (json!({"name": "a", "scope": "upload", "read_only": true}), "read_only value_error"),
-    ] {
-        api.create_token(&ann, body.clone()).case(body).invalid_in("body", problems);
-    }
-    assert_eq!(api.list_tokens(&ann).expect(200).list("tokens"), [json!(null); 0]);
     for (body, days, scope) in [
         (json!({"name": "x".repeat(100), "expires_in_days": 1, "read_only": true}), 1, "read"),
         (json!({"name": "a", "expires_in_days": 365, "read_only": false}), 365, "all"),

@@ -1,0 +1,136 @@
+//! Fields that break a rule, a row each. `openapi/inputs.rs` sends what the document says of each field: its bounds, its
+//! words, values of another type, and nothing where one is required.
+
+use serde_json::{Value, json};
+
+use crate::harness::*;
+
+const TOKEN: &str = "POST /auth/tokens";
+const LINK: &str = "POST /uploads/{file}/links";
+const NEW_USER: &str = "POST /users";
+const USER: &str = "POST /users, PUT /users/{user}";
+const USERS: &str = "GET /users, GET /admin/users";
+const LISTS: &str = "GET /users, GET /admin/users, GET /uploads";
+const EVENTS: &str = "GET /admin/audit";
+
+/// Endpoints that have the fields, the query or the fields of a JSON body, and all their problems.
+#[rustfmt::skip]
+const ROWS: &[(&str, &str, &str)] = &[
+    (TOKEN, r#"{"name": null}"#, "name missing"),
+    (TOKEN, r#"{"name": " "}"#, "name string_too_short"),
+    (TOKEN, r#"{"name": "a\tb"}"#, "name value_error"),
+    (TOKEN, r#"{"name": "a\u202eb"}"#, "name value_error"),
+    (TOKEN, r#"{"name": "a", "expires_in_days": 0}"#, "expires_in_days value_error"),
+    (TOKEN, r#"{"name": "a", "expires_in_days": 366}"#, "expires_in_days value_error"),
+    (TOKEN, r#"{"name": "a", "expires_in_days": -1}"#, "expires_in_days value_error"),
+    (TOKEN, r#"{"name": "a", "expires_in_days": 1.5}"#, "expires_in_days int_parsing"),
+    (TOKEN, r#"{"expires_in_days": 18446744073709551615, "read_only": 1}"#,
+        "name missing, expires_in_days int_parsing, read_only bool_type"),
+    (TOKEN, r#"{"name": "a", "scope": ""}"#, "scope enum"),
+    (TOKEN, r#"{"name": "a", "scope": "all", "read_only": true}"#, "read_only value_error"),
+    (TOKEN, r#"{"name": "a", "scope": "upload", "read_only": true}"#, "read_only value_error"),
+    (LINK, r#"{"expires_in_minutes": 0}"#, "expires_in_minutes value_error"),
+    (LINK, r#"{"expires_in_minutes": 43201}"#, "expires_in_minutes value_error"),
+    (LINK, r#"{"expires_in_minutes": -1}"#, "expires_in_minutes value_error"),
+    (LINK, r#"{"expires_in_minutes": 1.5}"#, "expires_in_minutes int_parsing"),
+    (LINK, r#"{"expires_in_minutes": "5"}"#, "expires_in_minutes int_parsing"),
+    (USER, r#"{"username": "a b"}"#, "username value_error"),
+    (USER, r#"{"email": "nobody"}"#, "email value_error"),
+    (USER, r#"{"name": 7}"#, "name string_type"),
+    (USER, r#"{"role": "ADMIN"}"#, "role enum"),
+    (USER, r#"{"permissions": "read"}"#, "permissions value_error"),
+    (USER, r#"{"permissions": {}}"#, "permissions value_error"),
+    (USER, r#"{"storage_quota": -1, "file_quota": -1}"#, "storage_quota value_error, file_quota value_error"),
+    (USER, r#"{"storage_quota": 1.5, "file_quota": 1.5}"#, "storage_quota int_parsing, file_quota int_parsing"),
+    (USER, r#"{"storage_quota": "5", "file_quota": "5"}"#, "storage_quota int_parsing, file_quota int_parsing"),
+    (USER, r#"{"storage_quota": true, "file_quota": true}"#, "storage_quota int_parsing, file_quota int_parsing"),
+    (USER, r#"{"storage_quota": 9223372036854775808}"#, "storage_quota int_parsing"),
+    (USER, r#"{"file_quota": 9223372036854775808}"#, "file_quota int_parsing"),
+    // Without an invitation a password is required, and with one it may be given.
+    (NEW_USER, r#"{"password": null, "invite": false}"#, "password missing"),
+    (NEW_USER, r#"{"password": null, "invite": null}"#, "password missing"),
+    (NEW_USER, r#"{"password": null}"#, "password missing"),
+    (NEW_USER, r#"{"password": "", "invite": true}"#, "password string_too_short"),
+    (NEW_USER, r#"{"password": null, "invite": true, "is_active": false}"#, "is_active value_error"),
+    (USERS, "limit=abc", "limit int_parsing"),
+    (USERS, "limit=", "limit int_parsing"),
+    (USERS, "offset=1.5", "offset int_parsing"),
+    (USERS, "offset=9223372036854775808", "offset int_parsing"),
+    (USERS, "sort_by=id;drop", "sort_by enum"),
+    (USERS, "text=%00&ids=no-id", "text value_error, ids uuid_parsing"),
+    (USERS, "ids=00000000-0000-4000-8000-000000000000,", "ids uuid_parsing"),
+    (USERS, "sort_order=up&role=root", "sort_order enum, role enum"),
+    (USERS, "is_active=maybe&active=2", "is_active bool_type, active bool_type"),
+    (USERS, "is_active=maybe&active=true", "is_active bool_type"),
+    (USERS, "is_active=true&active=0", "active value_error"),
+    (USERS, "is_active=false&active=true", "active value_error"),
+    (USERS, "created_after=yesterday&created_before=%20",
+        "created_after datetime_parsing, created_before datetime_parsing"),
+    // In UTC this is in the year 10000.
+    (USERS, "created_after=9999-12-31T23:59:59-01:00", "created_after datetime_parsing"),
+    (USERS, "email=%00&search=%00", "email value_error, search value_error"),
+    (LISTS, "page=0&size=101", "page value_error, size value_error"),
+    (LISTS, "page=-1", "page value_error"),
+    (LISTS, "page=x", "page int_parsing"),
+    (LISTS, "page=9223372036854775808", "page int_parsing"),
+    (LISTS, "size=0", "size value_error"),
+    (LISTS, "size=1000000000000000000", "size value_error"),
+    (LISTS, "size=", "size int_parsing"),
+    (LISTS, "size=1.5", "size int_parsing"),
+    (LISTS, "limit=x", "limit int_parsing"),
+    // One of each form of paging.
+    (LISTS, "page=1&limit=20", "limit value_error"),
+    (LISTS, "page=1&offset=0", "offset value_error"),
+    (LISTS, "size=20&offset=0&limit=20", "limit value_error, offset value_error"),
+    (LISTS, "size=20&limit=0", "limit value_error"),
+    ("GET /uploads", "page=0&sort_by=x&sort_order=up&search=%00",
+        "page value_error, sort_by enum, sort_order enum, search value_error"),
+    ("GET /admin/audit, GET /admin/audit/export", "actor_id=x&subject_id=%20&action=login&outcome=ok&from=now&to=1",
+        "actor_id uuid_parsing, subject_id uuid_parsing, action enum, outcome enum, from datetime_parsing, \
+         to datetime_parsing"),
+    (EVENTS, "limit=0&before=x", "limit value_error, before value_error"),
+    (EVENTS, "limit=101", "limit value_error"),
+];
+
+#[test]
+fn each_bad_field_is_told_and_harms_no_other_request() {
+    let (api, [root]) = Server::with_users(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1")], ["root"]);
+    let file = api.new_file(&root, "a.txt", "text");
+    let document = document(&[]);
+    for (endpoints, input, problems) in ROWS {
+        for endpoint in endpoints.split(", ") {
+            let (method, path) = endpoint.split_once(' ').expect("a method and a path");
+            let path = path.replace("{file}", &file).replace("{user}", root.id());
+            // The core build lacks some of them.
+            if Operation::of_request(&document, method, &format!("/api/v1{path}")).is_none() {
+                assert!(!has_extras(), "{endpoint}");
+                continue;
+            }
+            let case = format!("{endpoint} {input}");
+            if method == "GET" {
+                let answer = api.get(&format!("{path}?{input}"), &root);
+                answer.case(case).invalid_in("query", problems);
+            } else {
+                let mut body = match endpoint {
+                    NEW_USER => {
+                        json!({"email": "a@example.com", "name": "A", "password": PASSWORD})
+                    }
+                    _ => json!({}),
+                };
+                let fields: Value = serde_json::from_str(input).expect("JSON");
+                members(&fields).for_each(|(name, value)| body[name] = value.clone());
+                let answer = api.request(method, &path).by(&root).json(body).send();
+                answer.case(case).invalid_in("body", problems);
+            }
+        }
+    }
+    let too_many = format!("ids={}", [UNKNOWN_ID; 101].join(","));
+    for answer in [api.list_users(&root, &too_many), api.page_users(&root, &too_many)] {
+        answer.invalid_in("query", "ids value_error");
+    }
+    api.me(&root).expect(200);
+    assert_eq!(["users", "files"].map(|table| api.database.count(table)), [1, 1]);
+    let made = ["personal_tokens", "file_links"].map(|table| api.database.count(table));
+    assert_eq!(made, [0, 0]);
+    assert!(!api.log().contains("panic"), "{}", api.log());
+}
