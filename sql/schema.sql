@@ -390,7 +390,7 @@ CREATE TABLE password_reset_messages (
 
 -- Anybody may request password resets of an account as often as the rate limits let them, and events are kept for a
 -- year. So that this cannot fill the disk, an account has one event of it in two minutes. The requests that come
--- meanwhile are counted here, and resets/insert_counted.sql writes an event for them when the two minutes are over.
+-- meanwhile are counted here, and mail/insert_counted_resets.sql writes an event for them when the two minutes are over.
 -- There is a row for each account that had such an event within two minutes.
 CREATE TABLE password_reset_counts (
     user_id uuid PRIMARY KEY,
@@ -973,7 +973,7 @@ EXECUTE FUNCTION list_user_anew();
 
 -- How many accounts and files there are, so that nobody counts a million rows: the sum of these rows, by the day (UTC)
 -- of creation or upload. Triggers only add rows, with negative numbers for what is gone, so that no transaction waits
--- for another one's, and stats/fold.sql replaces the rows of a day, and the days of more than a year ago by their
+-- for another one's, and db/stats/fold.sql replaces the rows of a day, and the days of more than a year ago by their
 -- months. A statement sees the rows of the transactions whose changes it sees, so the sums are exact.
 CREATE TABLE account_totals (
     -- A day, or the first day of a month that was folded.
@@ -1274,9 +1274,9 @@ CREATE INDEX audit_events_kind ON audit_events (action, outcome, at, id);
 CREATE INDEX audit_events_actor ON audit_events (actor_id, action, outcome, at, id) WHERE actor_id IS NOT NULL;
 CREATE INDEX audit_events_subject ON audit_events (subject_id, action, outcome, at, id, actor_id)
 WHERE subject_id IS NOT NULL;
--- The events that stand for several, which are few, for stats/daily.sql.
+-- The events that stand for several, which are few, for db/stats/daily.sql.
 CREATE INDEX audit_events_folded ON audit_events (action, at) WHERE details ? 'count';
--- Sign-ins that lacked only the code of a second factor, which are no refusals: stats/daily.sql subtracts them from the
+-- Sign-ins that lacked only the code of a second factor, which are no refusals: db/stats/daily.sql subtracts them from the
 -- failed ones, which it counts in an index alone.
 CREATE INDEX audit_events_missing_code ON audit_events (at) WHERE details ->> 'reason' = 'second_factor_required';
 

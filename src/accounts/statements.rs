@@ -41,13 +41,13 @@ pub struct LoginLookup {
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
-    db.read(sql!("users/find"), &[&id])?.first().map(user_from_row).ok_or(Error::UserNotFound)
+    db.read(sql!("accounts/find"), &[&id])?.first().map(user_from_row).ok_or(Error::UserNotFound)
 }
 
 /// Finds an account by its username or e-mail address, active or not, for a client with this address.
 pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
     let key = email_key(login);
-    let row = one_row(db.read(sql!("users/find_by_login"), &[&login, &client, &key])?)?;
+    let row = one_row(db.read(sql!("sign_in/find_by_login"), &[&login, &client, &key])?)?;
     let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
         user: user_from_row(&row),
         password_hash: row.get("password_hash"),
@@ -76,7 +76,7 @@ pub fn find_credentials(
     id: Uuid,
     client: IpAddr,
 ) -> Result<Option<Credentials>, Error> {
-    let rows = db.read(sql!("users/find_credentials"), &[&id, &client])?;
+    let rows = db.read(sql!("accounts/find_credentials"), &[&id, &client])?;
     Ok(rows.first().map(|row| {
         from_row!(row => Credentials { password_hash, known_network; version: row.get("credentials_version") })
     }))
@@ -121,7 +121,7 @@ pub fn insert(
 ) -> Result<User, Error> {
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
-        sql!("users/insert"),
+        sql!("accounts/insert"),
         &[
             &account.registration.unwrap_or_else(Uuid::new_v4),
             &account.username,
@@ -172,7 +172,7 @@ pub fn update_by_admin(
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let or_default = |quota: Option<Option<i64>>| quota.map(|own| own.unwrap_or(-1));
     let rows = db.write(
-        sql!("users/update_by_admin"),
+        sql!("accounts/update_by_admin"),
         &[
             &id,
             &changes.username,
@@ -223,7 +223,7 @@ pub fn update_profile(
     let email_key = email.as_deref().map(email_key);
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
-        sql!("users/update_profile"),
+        sql!("accounts/update_profile"),
         &[
             &id,
             username,
@@ -255,7 +255,7 @@ pub fn change_password(
     keep: Option<Uuid>,
 ) -> Result<bool, Error> {
     let params: SqlParams = &[&id, &version, &password_hash, &keep, &db.address, &db.request_id];
-    let rows = db.write(sql!("users/change_password"), params)?;
+    let rows = db.write(sql!("accounts/change_password"), params)?;
     Ok(!rows.is_empty())
 }
 
@@ -265,18 +265,18 @@ pub fn change_password(
 pub fn delete(db: &Database, id: Uuid, conditions: &ChangeConditions) -> Result<bool, Error> {
     let ChangeConditions { version, spares_admins } = conditions;
     let params: SqlParams = &[&id, version, &db.actor, &db.address, &db.request_id, spares_admins];
-    Ok(!db.write(sql!("users/delete"), params)?.is_empty())
+    Ok(!db.write(sql!("accounts/delete"), params)?.is_empty())
 }
 
 /// Deletes every account in the same way, for tests of clients. Returns their number.
 pub fn delete_all(db: &Database) -> Result<i64, Error> {
-    let rows = db.write(sql!("users/delete_all"), &[&db.actor, &db.address, &db.request_id])?;
+    let rows = db.write(sql!("accounts/delete_all"), &[&db.actor, &db.address, &db.request_id])?;
     Ok(one_row(rows)?.get("accounts"))
 }
 
 /// Counts the accounts.
 pub fn count(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.read(sql!("users/count"), &[])?)?.get("accounts"))
+    Ok(one_row(db.read(sql!("accounts/count"), &[])?)?.get("accounts"))
 }
 
 /// The columns by which a list of accounts can be sorted, of which `name` is the display name. Texts are compared
@@ -329,7 +329,7 @@ pub fn list(
     let time = |at: Option<Timestamp>| at.map(|at| at.0);
     let order = format!("{sort} {}", if descending { "desc" } else { "asc" });
     let rows = db.read_unprepared(
-        sql!("users/list"),
+        sql!("accounts/list"),
         &[
             (&contains(&filter.email), Type::TEXT),
             (&contains(&filter.name), Type::TEXT),

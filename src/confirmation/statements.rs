@@ -17,7 +17,7 @@ pub fn queue_registration(
     sealed_token: &[u8],
 ) -> Result<(), Error> {
     let params: SqlParams = &[&username, &email, &db.address, &sealed_token, &email_key(email)];
-    let row = one_row(db.write(sql!("email_confirmations/queue_registration"), params)?)?;
+    let row = one_row(db.write(sql!("confirmation/queue_registration"), params)?)?;
     if row.get("is_taken") {
         return Err(Error::Taken(Unique::Username));
     }
@@ -29,6 +29,6 @@ pub fn queue_registration(
 pub fn change_email(db: &Database, account: Uuid, version: i32, email: &str) -> Result<(), Error> {
     let params: SqlParams =
         &[&account, &version, &email, &email_key(email), &db.address, &db.request_id];
-    let rows = db.write(sql!("email_confirmations/change_email"), params)?;
+    let rows = db.write(sql!("confirmation/change_email"), params)?;
     rows.first().map(drop).ok_or(Error::InvalidConfirmationToken)
 }

@@ -208,7 +208,7 @@ impl Timelines {
             }
         }
         // The crate lets nobody else make one of its errors, as which everything here takes a failure to connect.
-        client.batch_execute(sql!("database/refuse_former_primary"))
+        client.batch_execute(sql!("db/database/refuse_former_primary"))
     }
 }
 
@@ -222,7 +222,7 @@ fn is_former_primary(error: &postgres::Error) -> bool {
 
 /// The identifier and the timeline of a server that accepts writes.
 fn timeline_of(client: &mut Client) -> Option<(String, String)> {
-    let messages = client.simple_query(sql!("database/timeline")).ok()?;
+    let messages = client.simple_query(sql!("db/database/timeline")).ok()?;
     messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => {
             Some((row.get("system")?.to_owned(), row.get("timeline")?.to_owned()))

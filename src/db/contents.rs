@@ -13,12 +13,12 @@ use crate::error::Error;
 pub fn remove_records(db: &Database, config: &Config, limit: i64) -> Result<i64, Error> {
     let (all, days) = (config.deleted_quota as i64, config.trash_days.cast_signed());
     let (bytes, files) = (config.user_storage_quota as i64, i64::from(config.user_file_quota));
-    let due = one_row(db.read(sql!("removals/due"), &[&all, &days, &bytes])?)?;
+    let due = one_row(db.read(sql!("db/removals/due"), &[&all, &days, &bytes])?)?;
     let kinds: [(&str, &'static str, SqlParams); 5] = [
-        ("of_deleted_users", sql!("removals/remove"), &[&limit]),
-        ("beyond_own_quota", sql!("removals/make_room_of_user"), &[&limit, &bytes, &files]),
-        ("beyond_quota", sql!("removals/make_room"), &[&limit, &all]),
-        ("old", sql!("removals/expire"), &[&limit, &days]),
+        ("of_deleted_users", sql!("db/removals/remove"), &[&limit]),
+        ("beyond_own_quota", sql!("db/removals/make_room_of_user"), &[&limit, &bytes, &files]),
+        ("beyond_quota", sql!("db/removals/make_room"), &[&limit, &all]),
+        ("old", sql!("db/removals/expire"), &[&limit, &days]),
         ("forgotten", sql!("changes/forget"), &[&limit, &days]),
     ];
     let mut removed = 0;
@@ -32,16 +32,16 @@ pub fn remove_records(db: &Database, config: &Config, limit: i64) -> Result<i64,
 /// listed more than `days` days ago; none while a backup runs.
 pub fn deleted(db: &Database, days: u32, limit: i64) -> Result<Vec<Uuid>, Error> {
     let days = days.cast_signed();
-    if !one_row(db.read(sql!("removals/contents_due"), &[&days])?)?.get::<_, bool>("due") {
+    if !one_row(db.read(sql!("db/removals/contents_due"), &[&days])?)?.get::<_, bool>("due") {
         return Ok(Vec::new());
     }
-    let rows = db.read(sql!("removals/contents"), &[&days, &limit])?;
+    let rows = db.read(sql!("db/removals/contents"), &[&days, &limit])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 
 /// Lists contents without a record that are not listed yet, so that they are removed in some days. Returns which.
 pub fn list_for_removal(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
-    let rows = db.write(sql!("removals/list_contents"), &[&ids])?;
+    let rows = db.write(sql!("db/removals/list_contents"), &[&ids])?;
     Ok(rows.iter().map(|row| row.get("id")).collect())
 }
 
@@ -54,5 +54,5 @@ pub fn forget_deleted(
     days: u32,
 ) -> Result<i64, Error> {
     let params: SqlParams = &[&gone, &left, &days.cast_signed()];
-    Ok(db.write(sql!("removals/forget_contents"), params)?.len() as i64)
+    Ok(db.write(sql!("db/removals/forget_contents"), params)?.len() as i64)
 }

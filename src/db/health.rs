@@ -23,7 +23,7 @@ pub enum DatabaseState {
 
 /// Asks the database what it can be used for.
 pub fn state(db: &Database) -> DatabaseState {
-    match db.read(sql!("database/ping"), &[]).and_then(one_row) {
+    match db.read(sql!("db/database/ping"), &[]).and_then(one_row) {
         Err(_) => DatabaseState::Lost,
         Ok(row) if row.get("is_read_only") || db.refuses_changes() => DatabaseState::ReadOnly,
         Ok(_) => DatabaseState::Writable,

@@ -46,7 +46,7 @@ pub fn open_and_migrate(
     migrate(&mut client, &begin, |client, is_new| {
         let rows = match is_new {
             true => Ok(Vec::new()),
-            false => client.query_typed(sql!("installation/find"), &[]),
+            false => client.query_typed(sql!("db/installation/find"), &[]),
         };
         let rows = rows.map_err(|e| format!("installation id: {}", describe(&e)))?;
         check(&rows.first().map(DatabaseSide::of).unwrap_or_default())
@@ -104,7 +104,7 @@ impl DatabaseSide {
 
 /// Reads the database's side without a lock, so others may change it meanwhile unless it has an id already.
 pub fn find(db: &Database) -> Result<DatabaseSide, Error> {
-    let row = one_row(db.read_unprepared(sql!("installation/find"), &[], None)?)?;
+    let row = one_row(db.read_unprepared(sql!("db/installation/find"), &[], None)?)?;
     Ok(DatabaseSide::of(&row))
 }
 
@@ -117,11 +117,11 @@ pub fn reconcile(
 ) -> Result<(), String> {
     let outcome = db.run(MAX_COMPARISON, |client| {
         let mut transaction = client.transaction()?;
-        transaction.batch_execute(sql!("installation/lock"))?;
-        let side = DatabaseSide::of(&transaction.query_one(sql!("installation/find"), &[])?);
+        transaction.batch_execute(sql!("db/installation/lock"))?;
+        let side = DatabaseSide::of(&transaction.query_one(sql!("db/installation/find"), &[])?);
         let is_new = side.id.is_none();
         match compare(side) {
-            Ok(id) if is_new => transaction.execute(sql!("installation/insert"), &[&id])?,
+            Ok(id) if is_new => transaction.execute(sql!("db/installation/insert"), &[&id])?,
             Ok(_) => 0,
             Err(refusal) => return Ok(Err(refusal)),
         };

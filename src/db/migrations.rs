@@ -71,7 +71,7 @@ fn migrate_by(
     let newest = newest_version(migrations);
     let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
     begin("Waiting for another process that migrates");
-    client.batch_execute(sql!("schema_history/lock")).map_err(failed)?;
+    client.batch_execute(sql!("db/schema_history/lock")).map_err(failed)?;
     let applied = find_applied(client).map_err(failed)?;
     verify(migrations, &applied)?;
     let version = applied.last().map(|row| row.get("version"));
@@ -93,14 +93,14 @@ fn migrate_by(
             .map_err(|e| format!("migration V{version}__{name}: {}", describe(&e)))?;
         log::info!("migration V{version}__{name} applied");
     }
-    client.batch_execute(sql!("schema_history/unlock")).map_err(failed)
+    client.batch_execute(sql!("db/schema_history/unlock")).map_err(failed)
 }
 
 /// Returns the applied migrations, the oldest first. There are none in a new database. Fails if the database cannot
 /// hold the texts of the schema, or compare them.
 pub fn find_applied(client: &mut Client) -> Result<Vec<Row>, postgres::Error> {
-    client.batch_execute(sql!("schema_history/check_text"))?;
-    match client.query_typed(sql!("schema_history/find"), &[]) {
+    client.batch_execute(sql!("db/schema_history/check_text"))?;
+    match client.query_typed(sql!("db/schema_history/find"), &[]) {
         Err(e) if e.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
         outcome => outcome,
     }
@@ -140,7 +140,7 @@ pub fn verify(migrations: &[Migration], applied: &[Row]) -> Result<(), String> {
 /// success with a migration: what to tell the operator.
 pub fn find_unsuited(db: &Database) -> Result<Option<String>, Error> {
     let newest = newest_schema_version();
-    let rows = db.read(sql!("schema_history/unsuited"), &[&newest])?;
+    let rows = db.read(sql!("db/schema_history/unsuited"), &[&newest])?;
     Ok(rows.first().map(|row| unsuited(row.get("version"), newest)))
 }
 
@@ -154,7 +154,7 @@ fn unsuited(version: i32, newest: i32) -> String {
 fn create(client: &mut Client, newest: i32, begin: &dyn Fn(&str)) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
     begin("Making the schema");
-    transaction.batch_execute(sql!("schema_history/create"))?;
+    transaction.batch_execute(sql!("db/schema_history/create"))?;
     transaction.batch_execute(sql!("schema"))?;
     record(&mut transaction, newest, NEW_SCHEMA, newest)?;
     transaction.commit()
@@ -169,11 +169,11 @@ fn apply(
     begin: &dyn Fn(&str),
 ) -> Result<(), postgres::Error> {
     let mut transaction = client.transaction()?;
-    let row = transaction.query_one(sql!("schema_history/try_without_backup"), &[])?;
+    let row = transaction.query_one(sql!("db/schema_history/try_without_backup"), &[])?;
     if !row.get::<_, bool>("is_locked") {
         log::info!("a backup is running: the migration waits for its end");
         begin("Waiting for a backup to end");
-        transaction.batch_execute(sql!("schema_history/wait_for_backup"))?;
+        transaction.batch_execute(sql!("db/schema_history/wait_for_backup"))?;
     }
     let Migration { version, name, oldest_program, .. } = *migration;
     begin(&format!("Migrating: V{version}__{name}"));
@@ -189,7 +189,7 @@ fn record(
     oldest_program: i32,
 ) -> Result<(), postgres::Error> {
     transaction
-        .execute(sql!("schema_history/insert"), &[&version, &name, &oldest_program])
+        .execute(sql!("db/schema_history/insert"), &[&version, &name, &oldest_program])
         .map(drop)
 }
 

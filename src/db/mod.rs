@@ -62,7 +62,7 @@ impl<'a> FromSql<'a> for Timestamp {
 
 /// The version of PostgreSQL, such as `17.5`.
 pub fn server_version(db: &Database) -> Result<String, Error> {
-    Ok(one_row(db.read_unprepared(sql!("database/version"), &[], None)?)?.get("version"))
+    Ok(one_row(db.read_unprepared(sql!("db/database/version"), &[], None)?)?.get("version"))
 }
 
 /// Runs a statement that removes up to `limit` records whose time is over. Returns how many it removed.

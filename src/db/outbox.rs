@@ -39,7 +39,7 @@ pub struct LeasedMessage {
 /// Takes the message that has been due longest, those about password resets first and those of registrations last, for
 /// ten minutes. After that it is due again.
 pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
-    let rows = db.write(sql!("outbox/lease"), &[])?;
+    let rows = db.write(sql!("mail/lease"), &[])?;
     let read = |row: &Row| {
         from_row!(row => LeasedMessage {
             id, kind, user_id, address, credentials_version, created_at, attempts, username, network,
@@ -52,7 +52,7 @@ pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
 /// Removes a message that was sent, if `is_sent`, or else must not be sent any more. Once one was sent, those are due
 /// that wait because the mail server could not be used.
 pub fn remove(db: &Database, id: i64, is_sent: bool) -> Result<(), Error> {
-    db.write(sql!("outbox/remove"), &[&id, &is_sent]).map(drop)
+    db.write(sql!("mail/remove"), &[&id, &is_sent]).map(drop)
 }
 
 /// Stores why a message could not be sent. If `retry` is set and the message is not yet a day old, it becomes due again
@@ -66,7 +66,7 @@ pub fn defer(
     is_unusable: bool,
 ) -> Result<bool, Error> {
     let params: SqlParams = &[&message.id, &message.attempts, &reason, &retry, &is_unusable];
-    let rows = db.write(sql!("outbox/defer"), params)?;
+    let rows = db.write(sql!("mail/defer"), params)?;
     let is_given_up = rows.first().is_some_and(|row| row.get("is_given_up"));
     if is_given_up && message.user_id.is_none() {
         remove(db, message.id, false)?;
@@ -77,20 +77,20 @@ pub fn defer(
 /// Stores a request for a reset, whether or not an account has that address.
 pub fn request_reset(db: &Database, email: &str) -> Result<(), Error> {
     let params: SqlParams = &[&email_key(email), &db.address, &db.request_id];
-    db.write(sql!("resets/request"), params).map(drop)
+    db.write(sql!("mail/request_reset"), params).map(drop)
 }
 
 /// Takes up to a hundred requests for password resets, and queues messages for the accounts that may get one. An
 /// account gets at most one message in two minutes, and after ten in a day one an hour. All other requests are dropped.
 /// Those of the present second are left. Returns how many there were.
 pub fn queue_messages(db: &Database) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("resets/queue_messages"), &[])?)?.get("requests"))
+    Ok(one_row(db.write(sql!("mail/queue_resets"), &[])?)?.get("requests"))
 }
 
 /// Writes events for requests that came within two minutes of an event about their account, once these are over: for up
 /// to `limit` accounts. Returns how many accounts there were, with those that had no such request.
 pub fn insert_counted(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("resets/insert_counted"), &[&limit])?)?.get("accounts"))
+    Ok(one_row(db.write(sql!("mail/insert_counted_resets"), &[&limit])?)?.get("accounts"))
 }
 
 /// The use of a reset token for a new password.
@@ -110,7 +110,7 @@ pub struct ResetTokenUse<'a> {
 /// address or `is_active` has changed since it was made, or if the account is not active.
 pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
     let outcome = db.write(
-        sql!("users/reset_password"),
+        sql!("sign_in/reset_password"),
         &[
             &used.user,
             &used.version,

@@ -17,7 +17,7 @@ use crate::model::user::UserStatistics;
 
 /// Counts accounts and files, without deleted accounts and theirs.
 pub fn totals(db: &Database) -> Result<(UserStatistics, FileStatistics), Error> {
-    let row = one_row(db.read(sql!("stats/show"), &[])?)?;
+    let row = one_row(db.read(sql!("db/stats/show"), &[])?)?;
     let users = UserStatistics {
         total: row.get("users"),
         active: row.get("active_users"),
@@ -49,7 +49,7 @@ pub struct DailyStatistics {
 
 /// Counts what came on each of the last `days` days, today included, the oldest first.
 pub fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
-    let rows = db.read_unprepared(sql!("stats/daily"), &[(&days, Type::INT8)], None)?;
+    let rows = db.read_unprepared(sql!("db/stats/daily"), &[(&days, Type::INT8)], None)?;
     let day = |row: &Row| from_row!(row => DailyStatistics { date, users, files, bytes, sign_ins, refusals });
     Ok(rows.iter().map(day).collect())
 }
@@ -57,7 +57,7 @@ pub fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
 /// Adds up to `limit` rows of each table of kept totals together, if they have become many. Returns how many rows fewer
 /// there are.
 pub fn fold_totals(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("stats/fold"), &[&limit])?)?.get("fewer"))
+    Ok(one_row(db.write(sql!("db/stats/fold"), &[&limit])?)?.get("fewer"))
 }
 
 /// The figures that the metrics take from the database.
@@ -80,7 +80,7 @@ const MAX_METRICS_WAIT: Duration = Duration::from_secs(3);
 
 /// Reads the totals. Cheap enough for every scrape of the metrics.
 pub fn stored(db: &Database) -> Result<StoredTotals, Error> {
-    let row = one_row(db.read_within(MAX_METRICS_WAIT, sql!("stats/stored"), &[])?)?;
+    let row = one_row(db.read_within(MAX_METRICS_WAIT, sql!("db/stats/stored"), &[])?)?;
     Ok(
         from_row!(row => StoredTotals { bytes, deleted, mail_waiting, mail_failed, mail_oldest_seconds }),
     )
@@ -127,7 +127,7 @@ impl StoredBytes {
         let params: SqlParams = &[&user, &(more as i64), &(self.quota as i64)];
         let rows = match self.is_of_young {
             true => db.read(sql!("files/young_disk_usage"), params)?,
-            false => db.read(sql!("stats/bytes"), &[])?,
+            false => db.read(sql!("db/stats/bytes"), &[])?,
         };
         let bytes = |row: &Row| u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0);
         let stored = rows.first().map(bytes);

@@ -56,7 +56,7 @@ pub fn count(
 
 /// Records that users were exported. Must precede the first byte of the export: if it fails, nothing was exported.
 pub fn insert_export(db: &Database, rows: i64, is_filtered: bool) -> Result<(), Error> {
-    let sql = sql!("audit/insert_export");
+    let sql = sql!("exports/insert_event");
     db.write(sql, &[&db.actor, &db.address, &db.request_id, &rows, &is_filtered]).map(drop)
 }
 

@@ -215,5 +215,5 @@ pub fn unrecorded(db: &Database, ids: &[Uuid]) -> Result<Vec<Uuid>, Error> {
 
 /// Whether a backup is running, which may need contents whose record is gone by now.
 pub fn is_backup_running(db: &Database) -> Result<bool, Error> {
-    Ok(one_row(db.read(sql!("backup/is_running"), &[])?)?.get("is_running"))
+    Ok(one_row(db.read(sql!("db/backup_is_running"), &[])?)?.get("is_running"))
 }

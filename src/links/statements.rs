@@ -36,7 +36,7 @@ pub fn insert(
     hash: &LinkHash,
 ) -> Result<FileLink, Error> {
     let rows = db.write(
-        sql!("file_links/insert"),
+        sql!("links/insert"),
         &[
             &file,
             &user,
@@ -61,7 +61,7 @@ pub fn insert(
 
 /// The live links to a file of `user`, newest first. Fails with [`Error::FileNotFound`] or [`Error::NotPermitted`].
 pub fn list(db: &Database, file: Uuid, user: Uuid) -> Result<Vec<FileLink>, Error> {
-    let rows = db.read(sql!("file_links/list"), &[&file])?;
+    let rows = db.read(sql!("links/list"), &[&file])?;
     owned_row(&rows, user)?;
     Ok(rows.iter().filter_map(link_from_row).collect())
 }
@@ -70,7 +70,7 @@ pub fn list(db: &Database, file: Uuid, user: Uuid) -> Result<Vec<FileLink>, Erro
 /// [`Error::LinkNotFound`].
 pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), Error> {
     let params: SqlParams = &[&file, &user, &link, &db.address, &db.request_id];
-    let rows = db.write(sql!("file_links/delete"), params)?;
+    let rows = db.write(sql!("links/delete"), params)?;
     match owned_row(&rows, user)?.get("is_ended") {
         true => Ok(()),
         false => Err(Error::LinkNotFound),
@@ -80,7 +80,7 @@ pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), E
 /// Finds the file that the live link with this hash is to, whether browsers show it, and whether all of its content is
 /// UTF-8 without NUL. Fails with [`Error::LinkNotFound`], also while the owner of the file is not active.
 pub fn find_file(db: &Database, hash: &LinkHash) -> Result<(File, bool, bool), Error> {
-    let rows = db.read(sql!("file_links/find_file"), &[&hash.as_slice()])?;
+    let rows = db.read(sql!("links/find_file"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
     Ok((
         files::statements::from_row(row).ok_or(Error::LinkNotFound)?,

@@ -152,7 +152,7 @@ impl RefusedAction {
     /// The `details` of an event, if nothing more is known of it: a JSON object.
     pub fn details(self) -> Value {
         match self {
-            // stats/daily.sql knows these by the reason.
+            // db/stats/daily.sql knows these by the reason.
             RefusedAction::LoginWithoutCode => json!({ "reason": "second_factor_required" }),
             _ => json!({}),
         }

@@ -11,7 +11,7 @@ use crate::model::timestamp::Timestamp;
 /// Finds the upload that `user` has recorded with `key` within a day. Returns `None` for an unknown key, or fails with
 /// [`Error::RateLimited`] if the user already has as many keys as one may have.
 pub fn find(db: &Database, user: Uuid, key: &str) -> Result<Option<KeyedUpload>, Error> {
-    let row = one_row(db.read(sql!("idempotency_keys/find"), &[&user, &key])?)?;
+    let row = one_row(db.read(sql!("repeats/find"), &[&user, &key])?)?;
     if let Some(file) = row.get("file_id") {
         return Ok(Some(KeyedUpload {
             file,

@@ -270,11 +270,12 @@ const DEVELOPMENT_ADMIN: Uuid = Uuid::from_u128(0x0dea_d000_0000_8000_8000_0000_
 /// Returns the development admin, the account of every request while authentication is off. Creates it if it is
 /// missing, as after all accounts were deleted for a test.
 fn development_admin(db: &Database) -> Result<User, Error> {
-    match db.read(sql!("users/find_development_admin"), &[&DEVELOPMENT_ADMIN])?.first() {
+    match db.read(sql!("request/find_development_admin"), &[&DEVELOPMENT_ADMIN])?.first() {
         Some(row) => Ok(user_from_row(row)),
         None => {
-            let row =
-                one_row(db.write(sql!("users/ensure_development_admin"), &[&DEVELOPMENT_ADMIN])?)?;
+            let row = one_row(
+                db.write(sql!("request/ensure_development_admin"), &[&DEVELOPMENT_ADMIN])?,
+            )?;
             Ok(user_from_row(&row))
         }
     }

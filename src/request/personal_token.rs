@@ -28,7 +28,7 @@ pub fn authenticate(
 ) -> Result<(User, TokenScope, i32), Error> {
     let params: SqlParams = &[&hash.as_slice(), &age.as_secs_f64()];
     // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
-    let rows = db.read(sql!("personal_tokens/authenticate"), params)?;
+    let rows = db.read(sql!("request/find_personal_token"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
     Ok((user_from_row(row), scope_from_row(row), row.get("credentials_version")))
 }

@@ -24,7 +24,7 @@ const SITE_FACTOR: u32 = 8;
 /// one after the other, to guess at another one or to keep the service busy.
 const SESSIONS_FACTOR: u32 = 4;
 
-/// Wrong codes of one network for an account in an hour, as `sql/second_factors/count_wrong_code.sql` counts them.
+/// Wrong codes of one network for an account in an hour, as `sql/second_factor/count_wrong_code.sql` counts them.
 const MAX_WRONG_CODES: u32 = 10;
 
 /// What a request counts against: the class of its endpoint, and further limits of some endpoints.

@@ -52,7 +52,7 @@ impl SessionLookups {
             }
         }
         // The token has no session, or is refused; then the account tells why.
-        let rows = db.read(sql!("sessions/user_of_token"), &[&user, &sign_in.params().1])?;
+        let rows = db.read(sql!("request/user_of_token"), &[&user, &sign_in.params().1])?;
         let row = rows.first().ok_or(Error::UserNotUsable)?;
         if sign_in.session.is_none() && row.get("is_valid_without_session") {
             Ok((user_from_row(row), row.get("credentials_version")))
@@ -71,7 +71,7 @@ fn find_live(
     age: Duration,
 ) -> Result<Vec<Option<Arc<Row>>>, Error> {
     let params: SqlParams = &[&sessions, &(max_age + age).as_secs_f64(), &age.as_secs_f64()];
-    let rows = db.read(sql!("sessions/find_live"), params)?;
+    let rows = db.read(sql!("request/find_live"), params)?;
     let found: HashMap<Uuid, Arc<Row>> =
         rows.into_iter().map(|row| (row.get("session_id"), Arc::new(row))).collect();
     Ok(sessions.iter().map(|session| found.get(session).cloned()).collect())

@@ -125,6 +125,6 @@ const MAX_LATEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The number of the latest change of the files of each of these users.
 fn latest_changes(db: &Database, users: &[Uuid]) -> Result<HashMap<Uuid, i64>, Error> {
-    let rows = db.read_within(MAX_LATEST_WAIT, sql!("changes/latest"), &[&users])?;
+    let rows = db.read_within(MAX_LATEST_WAIT, sql!("request/latest_changes"), &[&users])?;
     Ok(rows.iter().map(|row| (row.get("id"), row.get("latest_change"))).collect())
 }

@@ -19,7 +19,7 @@ pub fn find(
     user: Uuid,
     client: IpAddr,
 ) -> Result<Option<StoredSecondFactor>, Error> {
-    let rows = db.read(sql!("second_factors/find"), &[&user, &client])?;
+    let rows = db.read(sql!("second_factor/find"), &[&user, &client])?;
     Ok(rows.first().and_then(|row| {
         let is_pending = row.get::<_, Option<_>>("is_pending").unwrap_or_default();
         Some(StoredSecondFactor { is_pending, ..second_factor_from_row(row)? })
@@ -36,7 +36,7 @@ pub fn begin(
     lifetime: Duration,
 ) -> Result<bool, Error> {
     let params: SqlParams = &[&user, &version, &sealed, &lifetime.as_secs_f64()];
-    Ok(!db.write(sql!("second_factors/begin"), params)?.is_empty())
+    Ok(!db.write(sql!("second_factor/begin"), params)?.is_empty())
 }
 
 /// Switches the offered second factor with this sealed secret on, of which the code of `step` was right, and ends all
@@ -54,14 +54,14 @@ pub fn confirm(
     let recovery_codes: Vec<&[u8]> = recovery_codes.iter().map(|hash| hash.as_slice()).collect();
     let params: SqlParams =
         &[&user, &sealed, &step, &recovery_codes, &keep, &db.address, &db.request_id, &version];
-    let rows = db.write(sql!("second_factors/confirm"), params)?;
+    let rows = db.write(sql!("second_factor/confirm"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
     Ok(row.get("is_confirmed"))
 }
 
 /// Counts a wrong code from this client. Returns false if no code is taken from there.
 pub fn count_wrong_code(db: &Database, user: Uuid, client: IpAddr) -> Result<bool, Error> {
-    Ok(!db.write(sql!("second_factors/count_wrong_code"), &[&user, &client])?.is_empty())
+    Ok(!db.write(sql!("second_factor/count_wrong_code"), &[&user, &client])?.is_empty())
 }
 
 /// Replaces the recovery codes by those with these hashes. Returns false if the code is not taken, or if the
@@ -77,7 +77,7 @@ pub fn renew_recovery_codes(
     let (step, hash) = code.params();
     let params: SqlParams =
         &[&user, &version, &db.address, &step, &hash, &recovery_codes, &db.request_id];
-    Ok(!db.write(sql!("second_factors/renew_recovery_codes"), params)?.is_empty())
+    Ok(!db.write(sql!("second_factor/renew_recovery_codes"), params)?.is_empty())
 }
 
 /// Takes the second factor of a user away. Returns false if the code is not taken, or if the credentials are no longer
@@ -90,14 +90,14 @@ pub fn disable(
 ) -> Result<bool, Error> {
     let (step, hash) = code.params();
     let params: SqlParams = &[&user, &version, &db.address, &step, &hash, &db.request_id];
-    Ok(!db.write(sql!("second_factors/disable"), params)?.is_empty())
+    Ok(!db.write(sql!("second_factor/disable"), params)?.is_empty())
 }
 
 /// Takes the second factor of a user away, as an administrator asks, and ends the user's sessions. Returns whether
 /// there was one. Fails with [`Error::UserNotFound`].
 pub fn reset(db: &Database, user: Uuid) -> Result<bool, Error> {
     let rows =
-        db.write(sql!("second_factors/reset"), &[&user, &db.actor, &db.address, &db.request_id])?;
+        db.write(sql!("second_factor/reset"), &[&user, &db.actor, &db.address, &db.request_id])?;
     Ok(rows.first().ok_or(Error::UserNotFound)?.get("had_one"))
 }
 
@@ -109,7 +109,7 @@ pub fn sealed_after(
     after: Uuid,
 ) -> Result<Vec<(Uuid, Vec<u8>)>, postgres::Error> {
     let params = [(&prefix as _, Type::BYTEA), (&after as _, Type::UUID)];
-    let rows = client.query_typed(sql!("second_factors/sealed"), &params)?;
+    let rows = client.query_typed(sql!("second_factor/sealed"), &params)?;
     Ok(rows.iter().map(|row| (row.get("id"), row.get("second_factor_sealed"))).collect())
 }
 
@@ -129,6 +129,6 @@ pub fn reseal(client: &mut Client, resealed: &Resealed) -> Result<i64, postgres:
         (before as _, Type::BYTEA_ARRAY),
         (after as _, Type::BYTEA_ARRAY),
     ];
-    let rows = client.query_typed(sql!("second_factors/reseal"), &params)?;
+    let rows = client.query_typed(sql!("second_factor/reseal"), &params)?;
     Ok(rows.first().map_or(0, |row| row.get("changed")))
 }

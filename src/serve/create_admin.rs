@@ -38,7 +38,7 @@ pub fn create_admin(
     let hash = password::hash(&password, salt, config.scrypt)?;
     let (id, key) = (Uuid::new_v4(), email_key(&email));
     // Fails if the username of a new account is taken.
-    let rows = db.write(sql!("users/upsert_admin"), &[&id, &username, &email, &hash, &key])?;
+    let rows = db.write(sql!("accounts/upsert_admin"), &[&id, &username, &email, &hash, &key])?;
     let row = one_row(rows)?;
     let username: Option<&str> = row.get("username");
     let outcome =
@@ -61,7 +61,7 @@ fn next_step(config: &Config, db: &Database, account: &Row, resets: bool) -> Res
     }
     if resets {
         let id: Uuid = account.get("id");
-        db.write(sql!("second_factors/reset"), &[&id, &db.actor, &db.address, &db.request_id])?;
+        db.write(sql!("second_factor/reset"), &[&id, &db.actor, &db.address, &db.request_id])?;
         return Ok("Its second factor is gone: the password alone is enough.\n".into());
     }
     Ok("It has a second factor, which stays: signing in needs a code too. If that is lost, add \

@@ -40,9 +40,7 @@ pub fn end_by_id(db: &Database, user: Uuid, session: Uuid, max_age: Duration) ->
 
 /// Ends all sessions of `user` as an administrator asks. Fails with [`Error::UserNotFound`].
 pub fn end_all_of_user(db: &Database, user: Uuid) -> Result<(), Error> {
-    let rows = db.write(
-        sql!("sessions/end_all_of_user"),
-        &[&user, &db.actor, &db.address, &db.request_id],
-    )?;
+    let rows =
+        db.write(sql!("sessions/end_all"), &[&user, &db.actor, &db.address, &db.request_id])?;
     rows.first().map(drop).ok_or(Error::UserNotFound)
 }

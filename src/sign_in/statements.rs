@@ -50,7 +50,7 @@ pub fn open(
 ) -> Result<Option<User>, Error> {
     let (step, hash) = checked.code.map(AcceptedCode::params).unzip();
     let rows = db.write(
-        sql!("sessions/open"),
+        sql!("sign_in/open"),
         &[
             &checked.user,
             &checked.version,
@@ -79,7 +79,7 @@ pub fn open_for_new_user(
     session: &NewSession,
 ) -> Result<User, Error> {
     let rows = db.write(
-        sql!("users/insert_with_session"),
+        sql!("sign_in/insert_with_session"),
         &[
             &Uuid::new_v4(),
             &email,
@@ -110,7 +110,7 @@ pub fn rotate(
     max_age: Duration,
 ) -> Result<(User, NewSession), Error> {
     let rows = db.write(
-        sql!("sessions/rotate"),
+        sql!("sign_in/rotate"),
         &[
             &user,
             &next.id,
@@ -155,17 +155,17 @@ pub fn end(
         LogoutScope::Others => (current, "others"),
         LogoutScope::Local => {
             let params: SqlParams = &[&user, &current, &db.address, &db.request_id];
-            return db.write(sql!("sessions/end_one"), params).map(drop);
+            return db.write(sql!("sign_in/end_one"), params).map(drop);
         }
     };
     // Tokens without a session cannot be told apart, so they stay if the request's is one of them, and may stay.
     let ends_others = scope == LogoutScope::All || current.is_some();
     let params: SqlParams = &[&user, &keep, &ends_others, &db.address, &db.request_id, &name];
-    db.write(sql!("sessions/end_all"), params).map(drop)
+    db.write(sql!("sign_in/end_all"), params).map(drop)
 }
 
 /// Marks up to `limit` sessions that ended with others as ended, so that their rows keep no personal data. Returns 0 if
 /// nothing is left.
 pub fn end_epoch(db: &Database, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql!("sessions/end_epoch"), &[&limit])?)?.get("changed"))
+    Ok(one_row(db.write(sql!("sign_in/end_epoch"), &[&limit])?)?.get("changed"))
 }

@@ -73,7 +73,7 @@ impl AuditLog {
     /// reads the output any more.
     fn look(&mut self) -> Result<bool, Error> {
         let lateness = MAX_LATENESS.as_secs_f64();
-        let row = one_row(self.db.read(sql!("audit/settled_before"), &[&lateness])?)?;
+        let row = one_row(self.db.read(sql!("tools/audit/settled_before"), &[&lateness])?)?;
         let is_read = self.print_new()?;
         // It never moves back, because what was printed before it is forgotten.
         self.from = self.from.max(Timestamp(row.get("settled_before")));
@@ -87,7 +87,7 @@ impl AuditLog {
         let mut last = AuditPosition { at: self.from, id: Uuid::nil() };
         loop {
             // Up to a thousand events that follow `last`, the oldest first.
-            let rows = self.db.read(sql!("audit/since"), &[&last.at.0, &last.id])?;
+            let rows = self.db.read(sql!("tools/audit/since"), &[&last.at.0, &last.id])?;
             let Some(row) = rows.last() else { return Ok(true) };
             last = AuditPosition::of(&from_row(row));
             for row in &rows {

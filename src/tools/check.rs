@@ -78,7 +78,7 @@ pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
     }
     let files = with_owners(&db, lost)?;
     let lost: Vec<Uuid> = files.iter().map(|file| file.id).collect();
-    db.write(sql!("restore/remove_files"), &[&lost, &"file.purge", &"content lost", &true])?;
+    db.write(sql!("tools/restore/remove_files"), &[&lost, &"file.purge", &"content lost", &true])?;
     files.iter().for_each(|file| print_line(format_args!("{file} was deleted for good")));
     let left: Vec<_> = ids.iter().filter(|id| !lost.contains(id)).collect();
     let fault = format!("left, because they have a content, or no record: {left:?}");
@@ -222,7 +222,7 @@ impl Check<'_> {
     /// Compares the totals that triggers keep in the rows of accounts, and the tables that they keep for quotas, lists
     /// and statistics, with what they are made of.
     fn compare_totals(&mut self) -> Result<(), Error> {
-        for row in read_at_length(self.db, sql!("checks/user_totals"))? {
+        for row in read_at_length(self.db, sql!("tools/checks/user_totals"))? {
             let number = |column| row.get::<_, i64>(column);
             self.findings.fault(format_args!(
                 "the totals of user {} are {} of {} bytes, the records are {} of {}",
@@ -234,7 +234,7 @@ impl Check<'_> {
             ));
         }
         self.findings.end_kind();
-        for row in read_at_length(self.db, sql!("checks/copies"))? {
+        for row in read_at_length(self.db, sql!("tools/checks/copies"))? {
             let (copy, faults): (&str, i64) = (row.get("copy"), row.get("faults"));
             let text =
                 format_args!("the table {copy} differs from what it is made of in {faults} rows");

@@ -91,7 +91,7 @@ pub fn next_batch<E>(
     last: &mut Uuid,
     query: impl FnOnce(&'static str, &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, E>,
 ) -> Result<Option<Vec<RecordedContent>>, E> {
-    let rows = query(sql!("files/contents_after"), &[last])?;
+    let rows = query(sql!("tools/contents_after"), &[last])?;
     let batch: Vec<_> = rows.iter().map(RecordedContent::of).collect();
     let Some(newest) = batch.last() else { return Ok(None) };
     *last = newest.id;
@@ -125,7 +125,7 @@ pub fn with_owners(
     ids: impl IntoIterator<Item = Uuid>,
 ) -> Result<Vec<FileOfOwner>, Error> {
     let ids: Vec<Uuid> = ids.into_iter().collect();
-    Ok(db.read(sql!("files/with_owners"), &[&ids])?.iter().map(FileOfOwner::of).collect())
+    Ok(db.read(sql!("tools/with_owners"), &[&ids])?.iter().map(FileOfOwner::of).collect())
 }
 
 /// Runs a query that may read whole tables.
@@ -151,7 +151,7 @@ impl DedicatedConnection {
         let (client, deadline) =
             connection.map_err(|e| format!("the database at {server}: {}", describe(&e)))?;
         let mut connection = DedicatedConnection { client, deadline, server };
-        connection.execute(sql!("backup/no_timeouts"))?;
+        connection.execute(sql!("tools/backup/no_timeouts"))?;
         Ok(connection)
     }
 

@@ -107,9 +107,9 @@ fn check_database(findings: &mut Findings, config: &Arc<Config>) -> Option<Datab
 /// again for a while and not say why a connection fails.
 fn check_server(config: &Config) -> Result<Vec<Finding>, String> {
     let mut connection = DedicatedConnection::open(config)?;
-    let row = connection.query_one(sql!("database/facts"))?;
+    let row = connection.query_one(sql!("tools/database/facts"))?;
     // This fails for every role on a full disk, or where transactions are read-only.
-    let failure = connection.execute(sql!("database/try_page")).err();
+    let failure = connection.execute(sql!("tools/database/try_page")).err();
     let (version, role): (&str, &str) = (row.get("version"), row.get("role"));
     let text = format!("database: PostgreSQL {version} at {}", connection.server);
     let mut found = Vec::new();

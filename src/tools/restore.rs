@@ -52,7 +52,7 @@ pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result
     let backup = Backup::open(backup)?;
     let mut database = lock_empty_database(config)?;
     Restoration::check(config)?;
-    let postgresql: String = database.query_one(sql!("database/version"))?.get("version");
+    let postgresql: String = database.query_one(sql!("db/database/version"))?.get("version");
     check_versions(&backup.manifest, &postgresql)?;
     let pg_restore = postgres_programs::command(config, "pg_restore", &postgresql)?;
     let damage = backup.find_damage(Names::new(all))?;
@@ -88,10 +88,10 @@ pub fn restore(config: &Config, backup: &Path, skips: bool, all: bool) -> Result
 fn lock_empty_database(settings: &Config) -> Result<DedicatedConnection, String> {
     let mut database = DedicatedConnection::open(settings)?;
     let server = database.server.clone();
-    if !database.query_one(sql!("restore/lock"))?.get::<_, bool>("is_locked") {
+    if !database.query_one(sql!("tools/restore/lock"))?.get::<_, bool>("is_locked") {
         return Err(format!("another `cloakroom restore` is writing to the database at {server}"));
     }
-    database.execute(sql!("schema_history/check_text"))?;
+    database.execute(sql!("db/schema_history/check_text"))?;
     match find_table(&mut database)? {
         None => Ok(database),
         Some(table) => Err(format!(
@@ -103,7 +103,7 @@ fn lock_empty_database(settings: &Config) -> Result<DedicatedConnection, String>
 
 /// Returns one of the tables that the database has by now.
 fn find_table(database: &mut DedicatedConnection) -> Result<Option<String>, String> {
-    let rows = database.query(sql!("restore/find_tables"), &[])?;
+    let rows = database.query(sql!("tools/restore/find_tables"), &[])?;
     Ok(rows.first().map(|row| row.get("name")))
 }
 
@@ -216,7 +216,7 @@ fn finish(
     let [sessions, tokens, links] = renew(&db, installation_id, damaged)?;
     let left = totals(&db)?;
     let (factors, unreadable) = count_second_factors(&db, config)?;
-    db.run(MAX_CHANGE_TIME, |client| client.batch_execute(sql!("restore/vacuum")))?;
+    db.run(MAX_CHANGE_TIME, |client| client.batch_execute(sql!("tools/restore/vacuum")))?;
     let copied = restoration.sync()?;
     compare(backup, restored, left, copied)?;
     restoration.finish(installation_id)?;
@@ -243,8 +243,9 @@ fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64;
     db.run(MAX_CHANGE_TIME, |client| {
         let mut transaction = client.transaction()?;
         let (action, reason) = ("file.delete", "damaged in the backup");
-        transaction.execute(sql!("restore/remove_files"), &[&damaged, &action, &reason, &false])?;
-        let row = transaction.query_one(sql!("restore/renew"), &[&installation_id])?;
+        transaction
+            .execute(sql!("tools/restore/remove_files"), &[&damaged, &action, &reason, &false])?;
+        let row = transaction.query_one(sql!("tools/restore/renew"), &[&installation_id])?;
         transaction.commit()?;
         Ok(["sessions", "personal_tokens", "links"].map(|name| row.get(name)))
     })
@@ -252,7 +253,9 @@ fn renew(db: &Database, installation_id: Uuid, damaged: &[Uuid]) -> Result<[i64;
 
 /// Counts the records.
 fn totals(db: &Database) -> Result<Totals, Error> {
-    db.run(MAX_CHANGE_TIME, |client| Ok(Totals::of(&client.query_one(sql!("backup/counts"), &[])?)))
+    db.run(MAX_CHANGE_TIME, |client| {
+        Ok(Totals::of(&client.query_one(sql!("tools/backup/counts"), &[])?))
+    })
 }
 
 /// Prints the totals of the manifest, the damaged files, the database and the contents, and fails unless they agree.

@@ -30,7 +30,7 @@ pub fn restore(
         Restorable::Since(time) => (None, Some(time.0)),
     };
     let rows = db.write(
-        sql!("files/restore"),
+        sql!("undo/restore"),
         &[
             &user,
             &id,
@@ -55,7 +55,7 @@ pub fn list(
     page: PageRequest,
     days: u32,
 ) -> Result<(Vec<DeletedFile>, i64), Error> {
-    let rows = matching_rows(db, sql!("files/list_deleted"), user, query, page)?;
+    let rows = matching_rows(db, sql!("undo/list"), user, query, page)?;
     let deleted = |row: &Row| {
         let file = from_row(row)?;
         let deleted_at: Timestamp = row.get("deleted_at");

@@ -48,7 +48,7 @@ http {{
 NUMBER = "\\set n random(1, 1000)\n"
 SESSION = "md5('session1user' || :n::text)::uuid"
 # One request; the service asks for those that come together at once, so it may exceed this limit.
-AUTHENTICATE = ("sessions/find_live", [f"ARRAY[{SESSION}]", "7776000", "0"])
+AUTHENTICATE = ("request/find_live", [f"ARRAY[{SESSION}]", "7776000", "0"])
 LIST = ("files/list_newest", ["md5('user1')::uuid", "20", "0"])
 # A file of its own with every run of the statement, owned by {owner}, within quotas that are never reached.
 FILE_NUMBER = "\\set n random(1, 1000000000000000000)\n"

@@ -1,6 +1,6 @@
 -- The tables that triggers keep from others and that differ from what they are made of, with the number of rows that
 -- are wrong or missing. In the snapshot of one statement they agree. For totals, a row is the sum of a day, or of one
--- of the months whose days stats/fold.sql may have added up; the shards are one sum, null if there are none.
+-- of the months whose days db/stats/fold.sql may have added up; the shards are one sum, null if there are none.
 WITH days AS (
     SELECT date_trunc('month', now() AT TIME ZONE 'UTC' - interval '400 days')::date AS first
 ), accounts AS (

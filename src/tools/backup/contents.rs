@@ -21,7 +21,7 @@ use crate::tools::output::{Names, Progress};
 
 /// The database as it was at one moment, from which `pg_dump` and the list of contents are made, so that they agree
 /// while the service goes on. As long as this exists, no other backup runs, and no content that the snapshot names is
-/// removed: `sql/backup/pause_removals.sql` says why.
+/// removed: `sql/tools/backup/pause_removals.sql` says why.
 pub struct Snapshot {
     connection: DedicatedConnection,
     /// The id under which `pg_dump --snapshot` finds it.
@@ -39,15 +39,15 @@ impl Snapshot {
     /// below: what to tell the operator.
     pub fn take(settings: &Config) -> Result<Snapshot, String> {
         let mut connection = DedicatedConnection::open(settings)?;
-        if !connection.query_one(sql!("backup/lock"))?.get::<_, bool>("is_locked") {
+        if !connection.query_one(sql!("tools/backup/lock"))?.get::<_, bool>("is_locked") {
             let text =
                 "another backup of this database, or a migration, is running: nothing was done";
             return Err(text.to_owned());
         }
         // From now on all deletions that removed their contents are committed, and later ones leave them.
-        connection.execute(sql!("backup/pause_removals"))?;
-        connection.execute(sql!("backup/begin"))?;
-        let row = connection.query_one(sql!("backup/snapshot"))?;
+        connection.execute(sql!("tools/backup/pause_removals"))?;
+        connection.execute(sql!("tools/backup/begin"))?;
+        let row = connection.query_one(sql!("tools/backup/snapshot"))?;
         let installation_id: Option<Uuid> = row.get("installation_id");
         Ok(Snapshot {
             id: row.get("snapshot_id"),
@@ -55,7 +55,7 @@ impl Snapshot {
                 .ok_or("the database has no installation id yet: start the service once")?,
             schema_version: row.get("schema_version"),
             database_size: row.get::<_, i64>("database_size").unsigned_abs(),
-            totals: Totals::of(&connection.query_one(sql!("backup/counts"))?),
+            totals: Totals::of(&connection.query_one(sql!("tools/backup/counts"))?),
             connection,
         })
     }
@@ -79,7 +79,7 @@ impl Snapshot {
     /// Names these damaged contents, which are in the order of their ids.
     fn print_faults(&mut self, faults: &[(Uuid, Damage)], names: &mut Names) -> Result<(), String> {
         let ids: Vec<Uuid> = faults.iter().map(|(id, _)| *id).collect();
-        let rows = self.connection.query(sql!("files/with_owners"), &[&ids])?;
+        let rows = self.connection.query(sql!("tools/with_owners"), &[&ids])?;
         for (file, (_, damage)) in rows.iter().map(FileOfOwner::of).zip(faults) {
             names.print("damaged", format_args!("{file} {damage}"));
         }
@@ -88,7 +88,7 @@ impl Snapshot {
 
     /// Ends the snapshot. Fails if the connection was lost meanwhile, because then the locks were lost too.
     pub fn finish(mut self) -> Result<(), String> {
-        self.connection.execute(sql!("backup/commit"))
+        self.connection.execute(sql!("tools/backup/commit"))
     }
 }
 

@@ -38,7 +38,7 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
      schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
      stats/fold",
     // Only by tests of clients.
-    "users/delete_all",
+    "accounts/delete_all",
 ];
 
 /// What PostgreSQL tells about a prepared statement of the connection that asks.

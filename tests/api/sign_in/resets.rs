@@ -220,7 +220,7 @@ fn requests_are_taken_a_hundred_at_a_time_also_if_the_planner_expects_only_one()
     let insert = "INSERT INTO password_reset_requests (email_key, requested_at)
                   SELECT 'nobody@example.com', '2026-01-01' FROM generate_series";
     client.batch_execute(&format!("{insert} (1, 1); ANALYZE password_reset_requests")).unwrap();
-    let sql = std::fs::read_to_string("sql/resets/queue_messages.sql").unwrap();
+    let sql = std::fs::read_to_string("sql/mail/queue_resets.sql").unwrap();
     let statement = client.prepare(&sql).unwrap();
     // PostgreSQL keeps the plan that it makes now.
     assert_eq!(client.query_one(&statement, &[]).unwrap().get::<_, i64>("requests"), 1);
