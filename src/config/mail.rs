@@ -122,23 +122,19 @@ pub fn mailbox(text: &str) -> Option<Mailbox> {
     (mailbox.to_string().parse() == Ok(mailbox.clone())).then_some(mailbox)
 }
 
-/// Whether `text` is an http or https URL that contains `{token}`.
+/// Whether `text` is an http or https URL in ASCII that contains `{token}`.
 pub fn has_token(text: &str) -> bool {
-    is_web_url(text) && text.contains("{token}")
+    let origin = text.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+    Origin::parse(&origin).is_some_and(|origin| origin.is_web())
+        && text.bytes().all(|b| b.is_ascii_graphic())
+        && text.contains("{token}")
 }
 
 /// Parses an http or https URL without user, path, query and fragment. A slash at its end is dropped.
 pub fn public_url(text: &str) -> Option<String> {
     let url = text.strip_suffix('/').unwrap_or(text);
-    let is_origin = is_web_url(url) && Origin::parse(url).is_some();
+    let is_origin = Origin::parse(url).is_some_and(|origin| origin.is_web());
     (is_origin && !url.contains(['@', '{', '}'])).then(|| url.to_owned())
-}
-
-/// Whether `text` is an http or https URL in ASCII.
-fn is_web_url(text: &str) -> bool {
-    let origin = text.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-    Origin::parse(&origin).is_some_and(|origin| ["http", "https"].contains(&origin.scheme))
-        && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
 #[cfg(test)]

@@ -81,8 +81,10 @@ impl StoreUrl {
         let endpoint = endpoint?;
         let endpoint = Origin::parse(endpoint.strip_suffix('/').unwrap_or(&endpoint))?;
         let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
-        let is_web = ["http", "https"].contains(&endpoint.scheme);
-        if !is_web || !endpoint.port.is_none_or(is_port) || endpoint.host.contains(['@', '\\']) {
+        if !endpoint.is_web()
+            || !endpoint.port.is_none_or(is_port)
+            || endpoint.host.contains(['@', '\\'])
+        {
             return None;
         }
         let host = endpoint.host.trim_matches(['[', ']']);

@@ -129,6 +129,10 @@ impl Origin<'_> {
         Some(Origin { scheme, host, port })
     }
 
+    pub fn is_web(&self) -> bool {
+        ["http", "https"].contains(&self.scheme)
+    }
+
     /// The host and the port, without the port that http and https have by default.
     pub fn authority(&self) -> String {
         match (self.scheme, self.port) {
