@@ -1268,6 +1268,11 @@ CREATE TABLE audit_events (
     CONSTRAINT audit_events_subject_check CHECK ((subject_type IS NULL) = (subject_id IS NULL))
 );
 
+-- The names of those of these columns that differ between two states of a row, for the event of a change.
+CREATE FUNCTION changed_columns(before jsonb, after jsonb, columns text[]) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT ARRAY(SELECT name FROM unnest(columns) name WHERE before -> name <> after -> name)
+$$;
+
 -- A page reads the newest events of each kind from one of these, see audit/page.sql. Both filters by id, together,
 -- are answered by the last one alone.
 CREATE INDEX audit_events_kind ON audit_events (action, outcome, at, id);

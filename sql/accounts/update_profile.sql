@@ -46,16 +46,11 @@ WITH locked AS (
     SELECT change.action::audit_action, c.id, 'user', c.id, $6, $7, change.details
     FROM changed c
     JOIN before b ON b.id = c.id
-    CROSS JOIN LATERAL (
-        SELECT array_remove(ARRAY[
-            CASE WHEN c.username IS DISTINCT FROM b.username THEN 'username' END,
-            CASE WHEN c.name IS DISTINCT FROM b.name THEN 'name' END
-        ], NULL) AS names
-    ) fields
+    CROSS JOIN changed_columns(to_jsonb(b), to_jsonb(c), ARRAY['username', 'name']) names
     CROSS JOIN LATERAL (VALUES
         ('email.change', c.email <> b.email, '{}'::jsonb),
         ('email.change_request', b.waits, '{}'),
-        ('user.update', fields.names <> '{}', jsonb_build_object('fields', fields.names))
+        ('user.update', names <> '{}', jsonb_build_object('fields', names))
     ) change (action, has_happened, details)
     WHERE change.has_happened
 )

@@ -2,17 +2,18 @@
 -- them. $1 to $9 and $14 to $16, with an element for each file: ids; owners; filenames; content types; sizes in bytes;
 -- hashes; descriptions; addresses and request ids of the events; idempotency keys and hashes of the requests, both null
 -- for uploads without a key; whether all of a content is UTF-8 without NUL. $10, $11: the quotas of bytes and of files
--- of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of bytes of young accounts
--- that registered themselves. Returns a row for each recorded file, and for each owner none of whose files is recorded
--- one without an id. No row at all means that no owner can be used, or that the rows of all of them are locked.
+-- of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of bytes of young
+-- accounts that registered themselves. Returns a row for each recorded file, and for each owner none of whose files is
+-- recorded one without an id. No row at all means that no owner can be used, or that the rows of all of them are
+-- locked.
 -- A file that is alone is recorded unless it exceeds a quota, its key was used within a day, or the user has too many
 -- keys. The lock of the owner's row makes parallel uploads of one user wait for each other. Each then sees the totals
 -- that the one before it left, to which the triggers on files add, so the quotas are exact.
 -- Of several files only those are recorded that certainly fit, and nobody's file waits for another user's lock; the
--- caller tries the others again, each alone. An owner is passed over if its row is locked, or that of own_changes, which
--- the event of an upload changes, or if there is none yet. A file must fit after those of the same owner before it. The
--- files before it and it must together be small in the sense of has_storage_for, and if they do not fit into the
--- service's quota, none is recorded. If those of young accounts do not fit into theirs, none of these is.
+-- caller tries the others again, each alone. An owner is passed over if its row is locked, or that of own_changes,
+-- which the event of an upload changes, or if there is none yet. A file must fit after those of the same owner before
+-- it. The files before it and it must together be small in the sense of has_storage_for, and if they do not fit into
+-- the service's quota, none is recorded. If those of young accounts do not fit into theirs, none of these is.
 -- The owner's row is always locked first, or two uploads could deadlock. Uploads of several users wait for each other
 -- only near the quota of the service. In a queue of many uploads the last ones wait long for these locks although
 -- nothing is wrong, so only the statement timeout limits that. A locked table, other than storage_shards, is met before

@@ -25,17 +25,11 @@ WITH owner AS (
     RETURNING files.*
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'file.update', file.user_id, 'file', file.id, $6, $7, jsonb_build_object('fields', fields.names)
+    SELECT 'file.update', file.user_id, 'file', file.id, $6, $7, jsonb_build_object('fields', names)
     FROM file
     JOIN before ON before.id = file.id
-    CROSS JOIN LATERAL (
-        SELECT array_remove(ARRAY[
-            CASE WHEN file.filename <> before.filename THEN 'filename' END,
-            CASE WHEN file.description IS DISTINCT FROM before.description THEN 'description' END,
-            CASE WHEN file.is_public <> before.is_public THEN 'is_public' END
-        ], NULL) AS names
-    ) fields
-    WHERE fields.names <> '{}'
+    CROSS JOIN changed_columns(to_jsonb(before), to_jsonb(file), ARRAY['filename', 'description', 'is_public']) names
+    WHERE names <> '{}'
 )
 SELECT file.id, file.user_id, file.filename, file.original_filename, file.content_type, file.file_size,
        file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, file.version,

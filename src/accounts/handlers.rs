@@ -54,8 +54,9 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
     context.request.body.resize_room(rules::USER_MEMORY)?;
-    let sign_in = admin.user().sign_in();
-    let created = statements::insert(&context.db, &account, sign_in)?;
+    // The administrator may have been signed out while the password was hashed.
+    check_again(context, admin.user())?;
+    let created = statements::insert(&context.db, &account)?;
     let path = format!("/api/v1/users/{}", created.id);
     Ok(response::json(201, &created)?.with_header("Location", path))
 }

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use postgres::types::Type;
+use postgres::types::{Json, Type};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -11,7 +12,7 @@ use crate::db::{
     Database, SqlParams, from_row, like_pattern, one_row, second_factor_from_row, sql,
     user_from_row,
 };
-use crate::error::{Error, TokenProblem};
+use crate::error::Error;
 use crate::model::page::PageRequest;
 use crate::model::second_factor::StoredSecondFactor;
 use crate::model::text::email_key;
@@ -82,73 +83,66 @@ pub fn find_credentials(
     }))
 }
 
-/// Values for the columns of an account. For `None`, [`insert`] uses the column's default, and [`update_by_admin`]
-/// keeps the present value.
-#[derive(Default)]
+/// Values for the columns of an account, by their names. For `None`, [`insert`] uses the column's default, and
+/// [`update_by_admin`] keeps the present value.
+#[derive(Debug, Default, Serialize)]
 pub struct AccountFields {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<String>,
     /// E-mail address; has no default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
     /// Display name; an empty one is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<String>>,
     /// Whether the account may sign in.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_active: Option<bool>,
     /// A PHC string; has no default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub password_hash: Option<String>,
     /// Only for a new account.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
     /// Only for a new account.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_login: Option<Timestamp>,
     /// The most bytes that the user may have; `Some(None)` is the default of the settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_quota: Option<Option<i64>>,
     /// The most files, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub file_quota: Option<Option<i64>>,
     /// Whether the owner of a new account gets a mail with a link to set its password.
+    #[serde(skip)]
     pub is_invited: bool,
     /// The id of a new account whose owner has confirmed its registration. Another one gets a new id.
+    #[serde(skip)]
     pub registration: Option<Uuid>,
 }
 
-/// Creates an account, which registers itself if the change has no actor. Fails with [`Error::Taken`], with
-/// [`Error::InvalidToken`] if `sign_in` of the actor has ended, or with [`Error::InvalidConfirmationToken`] if the
-/// registration has been confirmed before, or another account has its address.
-pub fn insert(
-    db: &Database,
-    account: &AccountFields,
-    sign_in: Option<SignIn>,
-) -> Result<User, Error> {
-    let (session, issued_at) = sign_in.map(SignIn::params).unzip();
+/// Creates an account, which registers itself if the change has no actor. Fails with [`Error::Taken`], or with
+/// [`Error::InvalidConfirmationToken`] if the registration has been confirmed before, or another account has its
+/// address.
+pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
     let rows = db.write(
         sql!("accounts/insert"),
         &[
             &account.registration.unwrap_or_else(Uuid::new_v4),
-            &account.username,
-            &account.email,
-            &account.name,
-            &account.password_hash,
-            &account.role.map(Role::name),
-            &account.permissions,
-            &account.is_active,
-            &account.created_at.map(|at| at.0),
-            &account.last_login.map(|at| at.0),
+            &Json(account),
+            &account.email.as_deref().map(email_key),
             &db.actor,
             &db.address,
             &db.request_id,
-            &account.email.as_deref().map(email_key),
             &account.is_invited,
-            &session.flatten(),
-            &issued_at,
-            &account.storage_quota.flatten(),
-            &account.file_quota.flatten(),
             &account.registration.is_some(),
         ],
     )?;
-    rows.first().map(user_from_row).ok_or(match account.registration {
-        Some(_) => Error::InvalidConfirmationToken,
-        None => Error::InvalidToken(TokenProblem::SessionEnded),
-    })
+    rows.first().map(user_from_row).ok_or(Error::InvalidConfirmationToken)
 }
 
 /// Conditions that an account must still meet when it is changed or deleted.
@@ -170,28 +164,19 @@ pub fn update_by_admin(
     sign_in: Option<SignIn>,
 ) -> Result<Option<User>, Error> {
     let (session, issued_at) = sign_in.map(SignIn::params).unzip();
-    let or_default = |quota: Option<Option<i64>>| quota.map(|own| own.unwrap_or(-1));
     let rows = db.write(
         sql!("accounts/update_by_admin"),
         &[
             &id,
-            &changes.username,
-            &changes.email,
-            &changes.name,
-            &changes.role.map(Role::name),
-            &changes.permissions,
-            &changes.is_active,
-            &changes.password_hash,
+            &Json(changes),
+            &changes.email.as_deref().map(email_key),
+            &conditions.version,
+            &conditions.spares_admins,
+            &session.flatten(),
+            &issued_at,
             &db.actor,
             &db.address,
             &db.request_id,
-            &conditions.version,
-            &conditions.spares_admins,
-            &changes.email.as_deref().map(email_key),
-            &session.flatten(),
-            &issued_at,
-            &or_default(changes.storage_quota),
-            &or_default(changes.file_quota),
         ],
     )?;
     Ok(rows.first().map(user_from_row))
@@ -260,7 +245,7 @@ pub fn change_password(
 }
 
 /// Deletes an account: erases its personal data, ends its sessions, and hides its files, whose records and contents are
-/// removed later, see [`super::files::next_removal`]. Returns false if there is no such account, or if it does not meet
+/// removed later, see [`super::contents`]. Returns false if there is no such account, or if it does not meet
 /// the conditions. Fails with [`Error::LastAdmin`].
 pub fn delete(db: &Database, id: Uuid, conditions: &ChangeConditions) -> Result<bool, Error> {
     let ChangeConditions { version, spares_admins } = conditions;

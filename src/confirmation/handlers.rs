@@ -111,7 +111,7 @@ fn make_account(
         registration: Some(registration.id),
         ..AccountFields::default()
     };
-    let user = accounts::statements::insert(&context.db, &account, None)?;
+    let user = accounts::statements::insert(&context.db, &account)?;
     context.account_in_log = Some(user.id);
     Ok(())
 }

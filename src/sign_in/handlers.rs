@@ -61,8 +61,8 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = accounts::statements::insert(&context.db, &account, None)
-            .map_err(Error::at_registration)?;
+        let user =
+            accounts::statements::insert(&context.db, &account).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {
