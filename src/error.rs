@@ -60,8 +60,8 @@ impl FieldError {
 
     /// The error of a request whose header has this problem.
     pub fn of_header(name: &'static str, problem: Problem) -> Error {
-        let (location, field) = (FieldLocation::Header, Some(name));
-        Error::Invalid(vec![FieldError { location, field, problem }])
+        let location = FieldLocation::Header;
+        Error::Invalid(vec![FieldError { location, field: Some(name), problem }])
     }
 }
 

@@ -360,7 +360,7 @@ errors! {
             try_again(*retry_after)),
         false => row(429, "RATE_LIMITED", "Rate limit exceeded", try_again(*retry_after)),
     };
-    /// The database cannot be reached, or no connection or turn (for a hash or a search) came in time. Nothing was
+    /// The database cannot be reached, or no connection or permit (for a hash or a search) came in time. Nothing was
     /// changed.
     Unavailable => row(503, "UNAVAILABLE", "Service temporarily unavailable", "Try again in a few seconds.");
     /// The store of contents cannot be reached, does not answer in time, or refuses a request. Nothing was changed.

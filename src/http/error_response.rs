@@ -88,8 +88,10 @@ pub fn code(error: &Error) -> &'static str {
 
 /// The body of an error. Its hint is absent if there is none.
 fn error_body(error: &Error, format: ErrorFormat, now: Timestamp) -> Value {
-    let (code, reason) = (code(error), error.reason());
-    let (message, hint) = (error.message(), error.hint());
+    let code = code(error);
+    let reason = error.reason();
+    let message = error.message();
+    let hint = error.hint();
     let errors = match error {
         Error::Invalid(errors) => Some(errors.as_slice()),
         _ => None,

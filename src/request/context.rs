@@ -93,12 +93,15 @@ impl RequestContext<'_> {
 
     /// All ids in the path. Fails with [`Error::Invalid`] if any of them is not a UUID.
     pub fn path_ids<const N: usize>(&self) -> Result<[Uuid; N], Error> {
-        let (mut ids, mut errors) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut errors = Vec::new();
         for id in &self.path_params {
-            let (location, field) = (FieldLocation::Path, Some(id.name));
+            let location = FieldLocation::Path;
             match rules::uuid(&id.text) {
-                Ok(id) => ids.push(id),
-                Err(problem) => errors.push(FieldError { location, field, problem }),
+                Ok(uuid) => ids.push(uuid),
+                Err(problem) => {
+                    errors.push(FieldError { location, field: Some(id.name), problem });
+                }
             }
         }
         if !errors.is_empty() {

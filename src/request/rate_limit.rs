@@ -229,6 +229,7 @@ fn session(user: &SignedIn) -> BucketOwner<'static> {
 fn refuse(context: &mut RequestContext, name: &'static str, decision: BucketDecision) -> Error {
     context.app.metrics.count_rate_limited(name);
     context.limit = Some(decision);
+    // Sign-in has a message of its own.
     let login = context.endpoint.is_some_and(|name| name.template == "/auth/login");
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
 }
@@ -240,7 +241,8 @@ pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
     let app = context.app;
     let network = provider_network(context.client);
     let (name, tokens, buckets) = Limit::MissingCodes.row(app);
-    if !buckets.take(&(name, account), network, tokens, app.started.elapsed()).allowed {
+    let key = (name, BucketOwner::User(account));
+    if !buckets.take(&key, network, tokens, app.started.elapsed()).allowed {
         return;
     }
     taken.give_back();

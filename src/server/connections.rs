@@ -130,7 +130,9 @@ impl Connections {
     /// longer than [`MAX_CLIENT_STOP`] for clients alone. Returns how many were cut off.
     pub fn shut_down(&self, timeout: Duration) -> usize {
         let began = Instant::now();
-        let (mut pause, mut computed_at, mut cut) = (SHUTDOWN_GRACE, began, 0);
+        let mut pause = SHUTDOWN_GRACE;
+        let mut computed_at = began;
+        let mut cut = 0;
         loop {
             let open = self.wait_until_empty(pause.min(timeout.saturating_sub(began.elapsed())));
             if open.by_socket.is_empty() || began.elapsed() >= timeout {

@@ -61,7 +61,8 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
     let error = outcome.as_ref().err().map(Error::message);
     let mut response = outcome.unwrap_or_else(|error| failure(&context, &error));
     add_headers(&context, &mut response);
-    let (status, duration) = (response.status, began.elapsed());
+    let status = response.status;
+    let duration = began.elapsed();
     app.metrics.count_request(context.endpoint, status, duration);
     let entry = AccessLogEntry {
         method: Some(loggable_method(context.request.method())),
@@ -82,9 +83,10 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
 
 /// Finds the endpoint, lets the request in, and runs the handler.
 fn respond(context: &mut RequestContext) -> Result<Response, Error> {
-    let (config, request) = (&context.app.config, &context.request);
-    let (method, path) = (request.method(), request.path());
-    let mut endpoint = match router::find(config, request.is_local(), method, path) {
+    let request = &context.request;
+    let is_local = request.is_local();
+    let found = router::find(&context.app.config, is_local, request.method(), request.path());
+    let mut endpoint = match found {
         Ok(endpoint) => endpoint,
         Err(error) => return cors::preflight(context, &error).ok_or(error),
     };
@@ -240,7 +242,8 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let (format, now) = (context.app.config.error_format, Timestamp::now());
+    let format = context.app.config.error_format;
+    let now = Timestamp::now();
     match context.request.is_form {
         true => grant_error_response(error, format, now),
         false => error_response(error, format, now),
