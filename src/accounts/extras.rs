@@ -14,7 +14,7 @@ use crate::request::context::RequestContext;
 use crate::request::endpoint::Handler::{self, User};
 use crate::request::endpoint::{Endpoint, at};
 use crate::request::identity::{CurrentUser, SignedInAdmin, json_body};
-use crate::request::rate_limit::Limit::Auth;
+use crate::request::limits::Limit::Auth;
 
 /// The endpoints of this file.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

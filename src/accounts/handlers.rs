@@ -16,7 +16,7 @@ use crate::model::user::{Role, User};
 use crate::model::{problems, rules};
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedInAdmin, check_again, json_body};
-use crate::request::rate_limit::Limit;
+use crate::request::limits::Limit;
 
 /// Reads a new account and its password. If its owner is invited, and so chooses the password, there is none.
 fn read_new_account(

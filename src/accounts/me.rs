@@ -11,7 +11,7 @@ use crate::model::rules;
 use crate::model::user::{Profile, User};
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, SignedIn, check_again, json_body};
-use crate::request::rate_limit::{self, Caller, Limit};
+use crate::request::limits::{self, Caller, Limit};
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -113,6 +113,6 @@ pub fn check_password_in_body(
     limit: Limit,
     password: Option<&str>,
 ) -> Result<i32, Error> {
-    rate_limit::take(context, limit, Caller::User(user))?;
+    limits::take(context, limit, Caller::User(user))?;
     check_password(context, user, password.ok_or(Error::WrongCurrentPassword)?)
 }

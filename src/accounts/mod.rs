@@ -11,7 +11,7 @@ mod test_only;
 use crate::request::endpoint::Feature::TestEndpoints;
 use crate::request::endpoint::Handler::{SignedIn, SignedInAdmin, User};
 use crate::request::endpoint::{Endpoint, at, is_user_id};
-use crate::request::rate_limit::Limit::Auth;
+use crate::request::limits::Limit::Auth;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

@@ -5,61 +5,18 @@ use std::net::IpAddr;
 
 use postgres::types::{Json, Type};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::db::{
-    Database, SqlParams, from_row, like_pattern, one_row, second_factor_from_row, sql,
-    user_from_row,
-};
+use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql, user_from_row};
 use crate::error::Error;
 use crate::model::page::PageRequest;
-use crate::model::second_factor::StoredSecondFactor;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
-use crate::model::user::{LoginName, Role, SignIn, User};
-
-/// An account with the values that a login checks.
-pub struct LoginAccount {
-    /// The account.
-    pub user: User,
-    /// The password hash, a PHC string.
-    pub password_hash: String,
-    /// Incremented when the password, the e-mail address or `is_active` changes.
-    pub version: i32,
-    pub second_factor: Option<StoredSecondFactor>,
-}
-
-/// The answer to a search for the account of a login name.
-pub struct LoginLookup {
-    /// What a failure counts for.
-    pub counted: LoginName,
-    /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the
-    /// last 30 days.
-    pub known_network: Option<String>,
-    pub account: Option<LoginAccount>,
-}
+use crate::model::user::{Role, SignIn, User};
 
 /// Finds an account by id. Fails with [`Error::UserNotFound`].
 pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("accounts/find"), &[&id])?.first().map(user_from_row).ok_or(Error::UserNotFound)
-}
-
-/// Finds an account by its username or e-mail address, active or not, for a client with this address.
-pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
-    let key = email_key(login);
-    let row = one_row(db.read(sql!("sign_in/find_by_login"), &[&login, &client, &key])?)?;
-    let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
-        user: user_from_row(&row),
-        password_hash: row.get("password_hash"),
-        version: row.get("credentials_version"),
-        second_factor: second_factor_from_row(&row).filter(|factor| factor.enabled_at.is_some()),
-    });
-    let counted = match &account {
-        Some(account) => LoginName::OfAccount(account.user.id),
-        None => LoginName::Unknown(Sha256::digest(key).to_vec()),
-    };
-    Ok(LoginLookup { counted, known_network: row.get("known_network"), account })
 }
 
 /// What a password of an account is compared with.
@@ -67,7 +24,8 @@ pub struct Credentials {
     /// A PHC string. The development admin has none.
     pub password_hash: Option<String>,
     pub version: i32,
-    /// As in [`LoginLookup`].
+    /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the
+    /// last 30 days.
     pub known_network: Option<String>,
 }
 

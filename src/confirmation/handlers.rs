@@ -21,7 +21,7 @@ use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 use crate::model::user::{LoginName, Role};
 use crate::request::context::RequestContext;
-use crate::request::rate_limit::{self, Caller, Limit};
+use crate::request::limits::{self, Caller, Limit};
 
 /// Queues the mail of a registration, and responds with the account that its owner would get. The response is the same,
 /// and takes the same work, whether or not an account has the address.
@@ -147,7 +147,7 @@ fn check_password(
     let name = LoginName::OfAccount(account);
     let hash_request = context.hash_request();
     let caller = Caller::SigningIn(&name, known_network.as_deref());
-    let attempt = rate_limit::take(context, Limit::FailedSignIns, caller)?;
+    let attempt = limits::take(context, Limit::FailedSignIns, caller)?;
     match context.app.hasher.check(password, Some(stored), hash_request)? {
         PasswordCheck::Wrong => {
             attempt.count();

@@ -8,7 +8,7 @@ pub use handlers::{register, seal_change};
 use crate::request::endpoint::Feature::EmailConfirmation;
 use crate::request::endpoint::Handler::Anyone;
 use crate::request::endpoint::{Endpoint, at};
-use crate::request::rate_limit::Limit::Auth;
+use crate::request::limits::Limit::Auth;
 
 /// The endpoint of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

@@ -4,7 +4,6 @@
 //! `used_password_reset_tokens` limit requests, and the use of the tokens.
 
 use postgres::Row;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::connection::SqlParams;
@@ -91,39 +90,4 @@ pub fn queue_messages(db: &Database) -> Result<i64, Error> {
 /// to `limit` accounts. Returns how many accounts there were, with those that had no such request.
 pub fn insert_counted(db: &Database, limit: i64) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("mail/insert_counted_resets"), &[&limit])?)?.get("accounts"))
-}
-
-/// The use of a reset token for a new password.
-pub struct ResetTokenUse<'a> {
-    pub user: Uuid,
-    /// The credentials version the token was made for.
-    pub version: i32,
-    /// The hash of the new password, a PHC string.
-    pub password_hash: &'a str,
-    /// SHA-256 of the token, hexadecimal.
-    pub token_hash: &'a str,
-    /// When the token expires. From then on the record of its use may be removed.
-    pub expires_at: OffsetDateTime,
-}
-
-/// Sets the password and ends all sessions. Returns false if the token was used before, if the password, the e-mail
-/// address or `is_active` has changed since it was made, or if the account is not active.
-pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
-    let outcome = db.write(
-        sql!("sign_in/reset_password"),
-        &[
-            &used.user,
-            &used.version,
-            &used.password_hash,
-            &Uuid::new_v4(),
-            &used.token_hash,
-            &used.expires_at,
-            &db.address,
-            &db.request_id,
-        ],
-    );
-    match outcome {
-        Err(Error::Taken(_)) => Ok(false),
-        outcome => Ok(!outcome?.is_empty()),
-    }
 }

@@ -19,7 +19,7 @@ use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 use crate::request::context::RequestContext;
 use crate::request::identity::{self, Exporter};
-use crate::request::turns::ExportPermits;
+use crate::request::permits::ExportPermits;
 
 fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
     let email = query.filter("email", rules::search_part);

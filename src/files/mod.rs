@@ -7,7 +7,7 @@ mod upload_form;
 
 use crate::request::endpoint::Handler::SignedIn;
 use crate::request::endpoint::{Endpoint, at};
-use crate::request::rate_limit::Limit::Upload;
+use crate::request::limits::Limit::Upload;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

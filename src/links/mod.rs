@@ -5,7 +5,7 @@ mod statements;
 
 use crate::request::endpoint::Handler::{Anyone, SignedIn};
 use crate::request::endpoint::{Endpoint, at};
-use crate::request::rate_limit::Limit::Links;
+use crate::request::limits::Limit::Links;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

@@ -5,8 +5,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::permits::Permits;
 use super::sessions::SessionLookups;
-use super::turns::Permits;
 use super::waiters::Waiters;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};

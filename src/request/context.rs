@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
-use super::turns::ExportPermits;
+use super::permits::ExportPermits;
 use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::{BucketDecision, Taken};
 use crate::body_memory::{Owner, SMALL_BODY};
@@ -135,7 +135,7 @@ impl RequestContext<'_> {
         HashRequest { is_signed_in, network: self.limited_network() }
     }
 
-    /// Waits for the permits to run an export, see [`super::turns::Permits::export`].
+    /// Waits for the permits to run an export, see [`super::permits::Permits::export`].
     pub fn export_permits(&self, deadline: Instant) -> Result<ExportPermits, Error> {
         let of_network = Owner::Network(network(self.client));
         let owner = self.authenticated.map_or(of_network, Owner::User);

@@ -4,7 +4,7 @@ use super::context::{PathParam, RequestContext};
 use super::identity::{
     Admin, Credential, CurrentUser, Exporter, RefreshToken, SignedIn, SignedInAdmin,
 };
-use super::rate_limit::Limit;
+use super::limits::Limit;
 use crate::config::{Config, MetricsAccess, Registration, Smtp};
 use crate::error::{Error, Forbidden};
 use crate::http::response::Response;

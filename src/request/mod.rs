@@ -2,24 +2,23 @@
 //! list uses only modules further down:
 //!
 //! - `endpoint`: one line of the router's table
+//! - `limits`: one table of all rate limits
 //! - `identity`: finds out who is calling, and is the only maker of the proofs that handlers take
-//! - `personal_token`: finds the user of a personal access token
-//! - `sessions`: finds the user of an access token
-//! - `rate_limit`: the limits
 //! - `context`: one request
 //! - `app`: all that lives longer than a request
-//! - `turns`: how many exports and searches one user or network may run at a time
+//! - `sessions`, `personal_token`: find the user of an access token or of a personal access token
+//! - `permits`: how many exports and searches one user or network may run at a time
 //! - `waiters`: requests that wait for changes of files
 
 pub mod app;
 pub mod context;
 pub mod endpoint;
 pub mod identity;
+pub mod limits;
+pub mod permits;
 #[cfg(feature = "extras")]
 pub mod personal_token;
-pub mod rate_limit;
 pub mod sessions;
-pub mod turns;
 #[cfg(feature = "extras")]
 pub mod waiters;
 #[cfg(not(feature = "extras"))]

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::model::second_factor::{AcceptedCode, StoredSecondFactor};
 use crate::model::timestamp::unix_time;
 use crate::request::context::RequestContext;
-use crate::request::rate_limit;
+use crate::request::limits;
 
 /// Checks the code of a sign-in whose password was right. Without one it fails with [`Error::SecondFactorRequired`],
 /// and the sign-in does not count against the limits of its address: the same client sends it again, with a code.
@@ -22,7 +22,7 @@ pub fn check_at_login(
         return Err(Error::SecondFactorRequired { is_password_refused: true });
     }
     let Some(code) = code else {
-        rate_limit::refund_missing_code(context, user);
+        limits::refund_missing_code(context, user);
         return Err(Error::SecondFactorRequired { is_password_refused: false });
     };
     check(context, user, factor, code, true)
@@ -39,7 +39,7 @@ pub fn check(
     at_login: bool,
 ) -> Result<AcceptedCode, Error> {
     if let Some(wait) = factor.wait {
-        return Err(rate_limit::refuse_code(context, wait));
+        return Err(limits::refuse_code(context, wait));
     }
     if let Some(accepted) = accepted(context, user, factor, code)? {
         return Ok(accepted);
@@ -61,7 +61,7 @@ pub fn refused_code(context: &mut RequestContext, user: Uuid, at_login: bool) ->
             Error::SecondFactorRequired { is_password_refused: true }
         }
         Ok(Some(StoredSecondFactor { is_refused: false, wait: Some(wait), .. })) => {
-            rate_limit::refuse_code(context, wait)
+            limits::refuse_code(context, wait)
         }
         Ok(_) => Error::InvalidCode { at_login },
     }

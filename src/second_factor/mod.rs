@@ -10,7 +10,7 @@ pub use reseal::{count_sealed, reseal_all};
 
 use crate::request::endpoint::Handler::{Admin, User};
 use crate::request::endpoint::{Endpoint, at, is_user_id};
-use crate::request::rate_limit::Limit::{Account, Auth};
+use crate::request::limits::Limit::{Account, Auth};
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

@@ -26,7 +26,7 @@ use crate::request::context::RequestContext;
 use crate::request::endpoint::{Endpoint, Handler};
 use crate::request::identity;
 use crate::request::identity::{Exporters, RefreshToken, SignedIn};
-use crate::request::rate_limit::{self, Caller, Limit};
+use crate::request::limits::{self, Caller, Limit};
 use crate::telemetry::access_log::{self, AccessLogEntry};
 use crate::telemetry::metrics::EndpointName;
 
@@ -189,7 +189,7 @@ fn admit_export(
 fn authenticate(context: &mut RequestContext) -> Result<SignedIn, Error> {
     match identity::authenticate(context) {
         Err(error) if matches!(error.status(), 401 | 403) => {
-            rate_limit::take(context, Limit::General, Caller::Anonymous)?;
+            limits::take(context, Limit::General, Caller::Anonymous)?;
             Err(error)
         }
         outcome => {
@@ -210,7 +210,7 @@ fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> R
     };
     let limit = if accepted.is_ok() { endpoint.limit } else { Some(Limit::General) };
     if let Some(limit) = limit {
-        context.taken = Some(rate_limit::take(context, limit, caller)?);
+        context.taken = Some(limits::take(context, limit, caller)?);
     }
     if endpoint.needs_api_key {
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
@@ -278,7 +278,7 @@ fn add_headers(context: &RequestContext, response: &mut Response) {
         response.add_header("Cache-Control", "no-store");
     }
     if let Some(decision) = &context.limit {
-        rate_limit::add_headers(response, decision);
+        limits::add_headers(response, decision);
     }
     cors::add_headers(response, context.request.header("Origin"), &context.app.config.cors_origins);
 }

@@ -5,7 +5,7 @@ mod statements;
 
 use crate::request::endpoint::Handler::{Admin, User};
 use crate::request::endpoint::{Endpoint, at, is_user_id};
-use crate::request::rate_limit::Limit::Account;
+use crate::request::limits::Limit::Account;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

@@ -7,14 +7,16 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::statements::{self, CheckedLogin, LogoutScope, NewSession};
+use super::statements::{
+    self, CheckedLogin, LoginAccount, LoginLookup, LogoutScope, NewSession, ResetTokenUse,
+};
 use crate::accounts;
-use crate::accounts::statements::{AccountFields, LoginAccount, LoginLookup};
+use crate::accounts::statements::AccountFields;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::LogoutStatus;
-use crate::db::outbox::{self, ResetTokenUse};
+use crate::db::outbox;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::request::MAX_TEXT_BODY;
@@ -26,7 +28,7 @@ use crate::model::{hex, rules};
 use crate::request::app::App;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, RefreshToken};
-use crate::request::rate_limit::{self, Caller, Limit};
+use crate::request::limits::{self, Caller, Limit};
 use crate::{confirmation, second_factor};
 
 /// Reads username, e-mail address, password and name.
@@ -46,7 +48,7 @@ fn read_registration(
 /// account is also signed in, and the response holds its tokens. If addresses must be confirmed, neither creates one
 /// yet.
 pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
-    let attempt = rate_limit::take(context, Limit::Registrations, Caller::Anonymous)?;
+    let attempt = limits::take(context, Limit::Registrations, Caller::Anonymous)?;
     let refused = &context.app.refused_passwords;
     let (username, email, password, name) =
         context.request.json()?.read(|body| read_registration(body, refused))?;
@@ -92,7 +94,7 @@ fn read_login(body: &mut Params) -> (String, String, Option<String>) {
 /// password, so that neither the response nor its time reveals which accounts exist.
 pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let (name, password, code) = context.request.json_or_form(MAX_TEXT_BODY)?.read(read_login)?;
-    let found = accounts::statements::find_by_login(&context.db, &name, context.client)?;
+    let found = statements::find_by_login(&context.db, &name, context.client)?;
     context.account_in_log = found.account.as_ref().map(|account| account.user.id);
     context.audits(RefusedAction::Login, context.account_in_log);
     let (account, check) = check_password(context, found, &password)?;
@@ -139,7 +141,7 @@ fn check_password(
     let stored = account.as_ref().map(|account| account.password_hash.as_str());
     let hash_request = context.hash_request();
     let caller = Caller::SigningIn(&counted, known_network.as_deref());
-    let attempt = rate_limit::take(context, Limit::FailedSignIns, caller)?;
+    let attempt = limits::take(context, Limit::FailedSignIns, caller)?;
     let check = context.app.hasher.check(password, stored, hash_request)?;
     match check {
         PasswordCheck::Wrong => attempt.count(),
@@ -264,7 +266,7 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };
-    match outbox::reset_password(&context.db, &used)? {
+    match statements::reset_password(&context.db, &used)? {
         true => response::message("Password has been reset"),
         false => Err(Error::InvalidResetToken),
     }

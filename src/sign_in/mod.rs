@@ -6,8 +6,8 @@ pub mod statements;
 use crate::request::endpoint::Feature::{PasswordResets, Registration};
 use crate::request::endpoint::Handler::{Anyone, Refresh, User};
 use crate::request::endpoint::{Endpoint, at};
-use crate::request::rate_limit::Limit::{Account, Auth};
-use crate::request::rate_limit::REFRESH;
+use crate::request::limits::Limit::{Account, Auth};
+use crate::request::limits::REFRESH;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {

@@ -1,18 +1,21 @@
-//! Table `sessions`: one row for each sign-in. Tokens name their session, so ending it revokes them. All sessions of a
-//! user end at once by raising the user's epoch, because only sessions of that epoch are live. The row of an ended
-//! session stays until the last of its tokens has expired.
+//! Finds accounts for sign-ins, sets passwords by reset tokens, and keeps the table `sessions`: one row for each sign-in.
+//! Tokens name their session, so ending it revokes them. All sessions of a user end at once by raising the user's epoch,
+//! because only sessions of that epoch are live. The row of an ended session remains until the last of its tokens has
+//! expired.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Database, SqlParams, one_row, sql, user_from_row};
+use crate::db::{Database, SqlParams, one_row, second_factor_from_row, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
 use crate::model::rules::MAX_SESSIONS;
-use crate::model::second_factor::AcceptedCode;
+use crate::model::second_factor::{AcceptedCode, StoredSecondFactor};
 use crate::model::text::email_key;
-use crate::model::user::User;
+use crate::model::user::{LoginName, User};
 
 /// A session to be stored, or the next state of one whose refresh token is used.
 pub struct NewSession {
@@ -25,6 +28,44 @@ pub struct NewSession {
     pub expires_at: OffsetDateTime,
     /// The cleaned value of the `User-Agent` header.
     pub user_agent: Option<String>,
+}
+
+/// An account with the values that a login checks.
+pub struct LoginAccount {
+    /// The account.
+    pub user: User,
+    /// The password hash, a PHC string.
+    pub password_hash: String,
+    /// Incremented when the password, the e-mail address or `is_active` changes.
+    pub version: i32,
+    pub second_factor: Option<StoredSecondFactor>,
+}
+
+/// The answer to a search for the account of a login name.
+pub struct LoginLookup {
+    /// What a failure counts for.
+    pub counted: LoginName,
+    /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the
+    /// last 30 days.
+    pub known_network: Option<String>,
+    pub account: Option<LoginAccount>,
+}
+
+/// Finds an account by its username or e-mail address, active or not, for a client with this address.
+pub fn find_by_login(db: &Database, login: &str, client: IpAddr) -> Result<LoginLookup, Error> {
+    let key = email_key(login);
+    let row = one_row(db.read(sql!("sign_in/find_by_login"), &[&login, &client, &key])?)?;
+    let account = row.get::<_, Option<Uuid>>("id").map(|_| LoginAccount {
+        user: user_from_row(&row),
+        password_hash: row.get("password_hash"),
+        version: row.get("credentials_version"),
+        second_factor: second_factor_from_row(&row).filter(|factor| factor.enabled_at.is_some()),
+    });
+    let counted = match &account {
+        Some(account) => LoginName::OfAccount(account.user.id),
+        None => LoginName::Unknown(Sha256::digest(key).to_vec()),
+    };
+    Ok(LoginLookup { counted, known_network: row.get("known_network"), account })
 }
 
 /// What a sign-in has checked of an account.
@@ -168,4 +209,39 @@ pub fn end(
 /// nothing is left.
 pub fn end_epoch(db: &Database, limit: i64) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("sign_in/end_epoch"), &[&limit])?)?.get("changed"))
+}
+
+/// The use of a reset token for a new password.
+pub struct ResetTokenUse<'a> {
+    pub user: Uuid,
+    /// The credentials version the token was made for.
+    pub version: i32,
+    /// The hash of the new password, a PHC string.
+    pub password_hash: &'a str,
+    /// SHA-256 of the token, hexadecimal.
+    pub token_hash: &'a str,
+    /// When the token expires. From then on the record of its use may be removed.
+    pub expires_at: OffsetDateTime,
+}
+
+/// Sets the password and ends all sessions. Returns false if the token was used before, if the password, the e-mail
+/// address or `is_active` has changed since it was made, or if the account is not active.
+pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
+    let outcome = db.write(
+        sql!("sign_in/reset_password"),
+        &[
+            &used.user,
+            &used.version,
+            &used.password_hash,
+            &Uuid::new_v4(),
+            &used.token_hash,
+            &used.expires_at,
+            &db.address,
+            &db.request_id,
+        ],
+    );
+    match outcome {
+        Err(Error::Taken(_)) => Ok(false),
+        outcome => Ok(!outcome?.is_empty()),
+    }
 }
