@@ -79,14 +79,7 @@ impl StoreUrl {
         }
         let region = region.filter(|name| is_name(name))?;
         let endpoint = endpoint?;
-        let endpoint = Origin::parse(endpoint.strip_suffix('/').unwrap_or(&endpoint))?;
-        let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
-        if !endpoint.is_web()
-            || !endpoint.port.is_none_or(is_port)
-            || endpoint.host.contains(['@', '\\'])
-        {
-            return None;
-        }
+        let endpoint = parse_endpoint(&endpoint)?;
         let host = endpoint.host.trim_matches(['[', ']']);
         let is_host_style = match style.as_deref() {
             None | Some("path") => false,
@@ -111,6 +104,15 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "s3://{}/{} at {}", self.bucket, self.prefix, self.authority)
     }
+}
+
+/// Parses `https://HOST:PORT` or the same with `http`.
+fn parse_endpoint(text: &str) -> Option<Origin<'_>> {
+    let endpoint = Origin::parse(text.strip_suffix('/').unwrap_or(text))?;
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    let has_good_port = endpoint.port.is_none_or(is_port);
+    let is_good = endpoint.is_web() && has_good_port && !endpoint.host.contains(['@', '\\']);
+    is_good.then_some(endpoint)
 }
 
 /// Reads the settings of the store; `None` if there is none, or if one of them is wrong.

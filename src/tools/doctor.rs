@@ -215,18 +215,7 @@ fn check_contents(
     require_store(&storage)?;
     let place = storage.place().0;
     findings.ok(format_args!("contents: {place} can be read and written"));
-    if let Ok(space) = storage.disk_space() {
-        let is_full = space.free_bytes < space.total_bytes / 100 * MIN_FREE_PERCENT;
-        findings.report(
-            if is_full { Warn } else { Info },
-            format_args!(
-                "disk: {} of {} are free",
-                bytes(space.free_bytes),
-                bytes(space.total_bytes)
-            ),
-            "Free room or enlarge the file system before uploads fail.",
-        );
-    }
+    check_room(findings, &storage);
     let Some(side) = database else { return Ok(()) };
     match installation::compare(side, &storage)?.of_contents {
         Some(id) if side.id == Some(id) => {
@@ -236,6 +225,17 @@ fn check_contents(
             .ok("installation id: the next start of the service gives it to whoever has none"),
     }
     Ok(())
+}
+
+/// Reports how many bytes are free where contents are written.
+fn check_room(findings: &mut Findings, storage: &Storage) {
+    let Ok(space) = storage.disk_space() else { return };
+    let is_full = space.free_bytes < space.total_bytes / 100 * MIN_FREE_PERCENT;
+    findings.report(
+        if is_full { Warn } else { Info },
+        format_args!("disk: {} of {} are free", bytes(space.free_bytes), bytes(space.total_bytes)),
+        "Free room or enlarge the file system before uploads fail.",
+    );
 }
 
 /// Connects to the mail server, if there is one, and signs in, but sends nothing.
