@@ -1,13 +1,12 @@
 //! A data directory, or a store, that gets its contents from a backup.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::files::{AtPath, copy_verified, create_file, lock};
+use super::files::{AtPath, copy_verified, create_directory, create_file, lock};
 use super::require_store;
 use crate::config::Config;
 use crate::storage::{PARTIAL_RESTORATION, Storage, directory, exists, sync_directory};
@@ -76,7 +75,12 @@ impl Restoration {
         let storage = Restoration::check(config)?;
         let partial = data_dir.join(PARTIAL_RESTORATION);
         let is_repeated = exists(&partial).at(&partial)?;
-        begin_empty(&data_dir, &partial).at(&partial)?;
+        remove_if_there(&data_dir.join(INSTALLATION_ID)).at(&partial)?;
+        if is_repeated {
+            fs::remove_dir_all(&partial).at(&partial)?;
+        }
+        create_directory(&partial)?;
+        sync_directory(&data_dir).at(&partial)?;
         // Those of a data directory are made by its first start.
         if storage.content_directory().is_none() {
             for path in storage.directories() {
@@ -148,16 +152,6 @@ impl Restoration {
         fs::remove_dir_all(&self.partial).at(&self.partial)?;
         remove_if_there(&self.data_dir.join(LOCK)).at(&self.partial)
     }
-}
-
-/// Makes the directory that marks a restoration, empty.
-fn begin_empty(data_dir: &Path, partial: &Path) -> io::Result<()> {
-    remove_if_there(&data_dir.join(INSTALLATION_ID))?;
-    if exists(partial)? {
-        fs::remove_dir_all(partial)?;
-    }
-    DirBuilder::new().mode(0o700).create(partial)?;
-    sync_directory(data_dir)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

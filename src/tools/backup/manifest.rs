@@ -6,10 +6,11 @@
 //! list and of the dump, so a list that was changed or cut short is noticed.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Seek};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::tools::database::Totals;
@@ -27,13 +28,13 @@ pub const LIST: &str = "contents.sha256";
 /// The end of the name of a directory whose backup is not whole.
 pub const PARTIAL: &str = ".partial";
 /// The layout that this version writes, and the only one that it reads.
-pub const LAYOUT: u32 = 2;
+pub const LAYOUT: u64 = 2;
 
 /// The manifest: everything but the list of contents.
 #[derive(Serialize, Deserialize)]
 pub struct Manifest {
     /// The layout of the directory, which is [`LAYOUT`].
-    pub format: u32,
+    pub format: u64,
     /// The time of the snapshot that dump and contents were made from: UTC, RFC 3339.
     pub created_at: String,
     /// One more than the number of the last backup of the installation in the same directory. Unlike times, it tells
@@ -52,12 +53,6 @@ pub struct Manifest {
     pub dump: Checksum,
     /// That of the list.
     pub contents: Checksum,
-}
-
-/// The member of a manifest that is read first, because those of other layouts may have other members.
-#[derive(Deserialize)]
-struct Layout {
-    format: u32,
 }
 
 /// A whole backup, whose list of contents was read to its end once.
@@ -88,18 +83,19 @@ impl Manifest {
     /// Reads the manifest of a backup. On failure: what to tell the operator, which begins with its path.
     pub fn read(backup: &Path) -> Result<Manifest, String> {
         let path = backup.join(MANIFEST);
-        let mut file = open_regular(&path).map_err(|damage| format!("it {damage}")).at(&path)?;
+        let file = open_regular(&path).map_err(|damage| format!("it {damage}")).at(&path)?;
         let changed = |e| format!("it was cut short or changed: {e}");
-        let layout = serde_json::from_reader(BufReader::new(&file)).map_err(changed).at(&path)?;
-        let advice = match layout {
-            Layout { format: LAYOUT } => {
-                file.rewind().at(&path)?;
-                return serde_json::from_reader(BufReader::new(file)).map_err(changed).at(&path);
-            }
-            Layout { format: LAYOUT.. } => "use a newer cloakroom",
-            _ => "make a new backup, or use the cloakroom that made this one",
+        let json: Value =
+            serde_json::from_reader(BufReader::new(file)).map_err(changed).at(&path)?;
+        // This is looked at first, because the manifests of other layouts may have other members.
+        let format = json["format"].as_u64().unwrap_or(LAYOUT);
+        if format == LAYOUT {
+            return serde_json::from_value(json).map_err(changed).at(&path);
+        }
+        let advice = match format > LAYOUT {
+            true => "use a newer cloakroom",
+            false => "make a new backup, or use the cloakroom that made this one",
         };
-        let Layout { format } = layout;
         Err(format!("it has format {format}, but this program reads format {LAYOUT}: {advice}"))
             .at(&path)
     }
