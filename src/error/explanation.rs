@@ -81,7 +81,7 @@ errors! {
     SessionEnded => row(401, "SESSION_ENDED", "Invalid token", "Sign in again.");
     /// No personal access token like this is stored: it has expired, was ended, or never existed.
     PersonalTokenEnded => row(401, "PERSONAL_TOKEN_ENDED", "Invalid token",
-        "Sign in and make another personal access token with POST /api/v1/auth/tokens.");
+        "Sign in and make another personal access token.");
 }
 
 errors! {
@@ -109,7 +109,7 @@ errors! {
         "The personal access token is accepted for POST /api/v1/uploads only. Send another token.");
     /// An administrator would take their own second factor away, without the password and a code.
     OwnSecondFactor => row(403, "OWN_SECOND_FACTOR", "Not enough permissions",
-        "DELETE /api/v1/auth/second-factor takes your own away, with the password and a code.");
+        "DELETE /api/v1/auth/second-factor disables your own, with the password and a code.");
     /// The account is the development admin's.
     DevelopmentAdmin => row(403, "DEVELOPMENT_ADMIN", "Not enough permissions",
         "Authentication is switched off, and the account that all requests have then cannot be changed.");
@@ -212,7 +212,7 @@ errors! {
         "POST /api/v1/auth/second-factor begins one, which must be confirmed within 15 minutes.");
     /// The settings ask for a second factor of administrators, and this one has none.
     AdminSecondFactorRequired => row(403, "ADMIN_SECOND_FACTOR_REQUIRED", "Second factor required",
-        "Administrators need one here. POST /api/v1/auth/second-factor begins one.");
+        "Administrators need one here: set it up in your account first.");
     /// The user has no such session, or it has ended.
     SessionNotFound => row(404, "SESSION_NOT_FOUND", "Session not found",
         "GET /api/v1/auth/sessions lists your sessions.");

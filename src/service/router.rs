@@ -252,6 +252,33 @@ mod tests {
         }
     }
 
+    /// A build without a feature does not tell clients of its paths, in prose either.
+    #[test]
+    #[cfg(not(feature = "extras"))]
+    fn the_document_of_the_core_build_names_no_other_path() {
+        let mut config = Config::of_test_database();
+        config.test_endpoints_enabled = true;
+        let document = document(&config);
+        let tables = tables();
+        let templates = tables.split("at(\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let is_missing = |template: &&str| {
+            let segments: Vec<&str> = template.split('/').skip(1).collect();
+            ["/api/v1", ""].iter().all(|prefix| {
+                let all: Vec<&str> =
+                    prefix.split('/').skip(1).chain(segments.iter().copied()).collect();
+                METHODS.iter().all(|method| endpoint(method, &all).is_none())
+            })
+        };
+        let missing: BTreeSet<&str> = templates.filter(is_missing).collect();
+        assert!(missing.len() > 15, "{missing:?}");
+        for template in missing {
+            let fixed = template.split("/{").next().unwrap_or(template);
+            let named: Vec<&str> = document.matches(fixed).collect();
+            let is_core = ["/uploads", "/users", "/admin"].contains(&fixed);
+            assert!(named.is_empty() || is_core, "the document names {template}");
+        }
+    }
+
     fn outcome(method: &str, path: &str) -> Result<(), String> {
         match find(&Config::of_test_database(), true, method, path) {
             Ok(_) => Ok(()),
