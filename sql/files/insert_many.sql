@@ -14,12 +14,13 @@
 -- which the event of an upload changes, or if there is none yet. A file must fit after those of the same owner before
 -- it. The files before it and it must together be small in the sense of has_storage_for, and if they do not fit into
 -- the service's quota, none is recorded. If those of young accounts do not fit into theirs, none of these is.
+-- The half of young accounts is compared after the quota of the service, whose lock makes it exact near that quota.
 -- The owner's row is always locked first, or two uploads could deadlock. Uploads of several users wait for each other
 -- only near the quota of the service. In a queue of many uploads the last ones wait long for these locks although
 -- nothing is wrong, so only the statement timeout limits that. A locked table, other than storage_shards, is met before
 -- anything here runs, and still ends the statement. The subqueries around parameters hide their lengths from the
 -- planner, which would otherwise plan anew for each upload.
-WITH patience AS (
+WITH no_lock_timeout AS (
     SELECT set_config('lock_timeout', '0', true), cardinality($1::uuid[]) = 1 AS is_alone
 ), upload AS (
     SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files,
@@ -33,14 +34,14 @@ WITH patience AS (
     SELECT id, total_uploads, total_storage_used, storage_quota, file_quota,
            is_self_registered AND created_at > now() - interval '7 days' AS is_young
     FROM users
-    WHERE id = ANY ((SELECT CASE WHEN is_alone THEN $2 ELSE unlocked_owners($2) END FROM patience)::uuid[])
+    WHERE id = ANY ((SELECT CASE WHEN is_alone THEN $2 ELSE unlocked_owners($2) END FROM no_lock_timeout)::uuid[])
       AND is_active AND NOT is_deleted
     FOR NO KEY UPDATE
 ), fitting AS MATERIALIZED (
     SELECT upload.*, is_young FROM upload JOIN owner ON owner.id = user_id
     WHERE total_storage_used + bytes <= coalesce(storage_quota, $10)
       AND total_uploads + files <= coalesce(file_quota, $11)
-      AND ((SELECT is_alone FROM patience)
+      AND ((SELECT is_alone FROM no_lock_timeout)
            OR bytes_of_all <= $12::bigint / 8 / current_setting('max_connections')::bigint)
       AND (key IS NULL OR count_idempotency_keys(owner.id) + files <= 10000)
 ), room AS MATERIALIZED (
@@ -48,7 +49,8 @@ WITH patience AS (
     FROM (SELECT sum(file_size)::bigint AS more FROM fitting) files
 ), room_of_young AS MATERIALIZED (
     SELECT young_disk_usage(more, $13) + more <= $13 AS is_left
-    FROM (SELECT sum(disk_usage(file_size, description))::bigint AS more FROM fitting WHERE is_young) young
+    FROM (SELECT sum(disk_usage(file_size, description))::bigint AS more FROM fitting, room
+          WHERE is_young AND room.is_left) young
 ), admitted AS MATERIALIZED (
     SELECT fitting.* FROM fitting, room, room_of_young
     WHERE room.is_left AND (NOT is_young OR room_of_young.is_left)
