@@ -113,8 +113,8 @@ CREATE INDEX users_self_registered ON users (created_at) WHERE is_self_registere
 -- Those who have the most deleted bytes.
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
--- What is shown of an account. Queries that return accounts join it, for instance by `FROM users u, account(u) a`. It is
--- inlined, so it costs nothing, and only the columns that it names are read.
+-- What is shown of an account. Queries that return accounts join it, for instance by `FROM users u, account(u) a`. It
+-- is inlined, so it costs nothing, and only the columns that it names are read.
 CREATE FUNCTION account(u users) RETURNS TABLE (
     id uuid, username text, email text, name text, role text, permissions text[], is_active boolean,
     created_at timestamptz, updated_at timestamptz, last_login timestamptz, total_uploads bigint,
@@ -159,20 +159,6 @@ WHEN (OLD.role = 'admin' AND OLD.is_active AND NOT OLD.is_deleted AND NOT OLD.is
       AND NOT (NEW.role = 'admin' AND NEW.is_active AND NOT NEW.is_deleted)
       AND current_setting('cloakroom.deletes_all_users', true) IS DISTINCT FROM 'on')
 EXECUTE FUNCTION keep_an_admin();
-
--- A link for a password reset is good for one version of the credentials. A change of is_active raises it too, so a
--- link from before a deactivation stays dead when the account is active again. A trigger, so that no statement can
--- forget it.
-CREATE FUNCTION raise_credentials_version() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.credentials_version := OLD.credentials_version + 1;
-    RETURN NEW;
-END
-$$;
-
-CREATE TRIGGER users_credentials_version BEFORE UPDATE ON users FOR EACH ROW
-WHEN (NEW.is_active <> OLD.is_active AND NEW.credentials_version = OLD.credentials_version)
-EXECUTE FUNCTION raise_credentials_version();
 
 -- Deleted users whose files still have records, which the program removes in small batches. It is a table and not an
 -- index on users, because an index on their totals would have to be updated with every upload.
@@ -336,39 +322,49 @@ LANGUAGE sql STABLE AS $$
            AND (step > coalesce(account.second_factor_step, 0) OR recovery_code = ANY (account.recovery_codes))
 $$;
 
--- Whoever takes the secret away, or deletes the account, takes all that belongs to it away. A trigger, so that no
--- statement can forget it.
-CREATE FUNCTION forget_second_factor() RETURNS trigger LANGUAGE plpgsql AS $$
+-- What goes with a change of an account, in its own row. A trigger, so that no statement can forget it.
+CREATE FUNCTION complete_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.second_factor_sealed := NULL;
-    NEW.second_factor_pending_until := NULL;
-    NEW.second_factor_at := NULL;
-    NEW.second_factor_step := NULL;
-    NEW.recovery_codes := NULL;
-    NEW.wrong_codes := 0;
-    NEW.wrong_code_times := NULL;
-    NEW.wrong_code_networks := NULL;
+    -- A link for a password reset is good for one version of the credentials. A change of is_active raises it too, so a
+    -- link from before a deactivation stays dead when the account is active again.
+    IF NEW.is_active <> OLD.is_active AND NEW.credentials_version = OLD.credentials_version THEN
+        NEW.credentials_version := OLD.credentials_version + 1;
+    END IF;
+    -- Deleting an account erases all personal data in its row.
+    IF NEW.is_deleted AND NOT OLD.is_deleted THEN
+        NEW.username := NULL;
+        NEW.email := NULL;
+        NEW.email_key := NULL;
+        NEW.name := NULL;
+        NEW.password_hash := NULL;
+        NEW.permissions := '{}';
+    END IF;
+    -- Without its secret, nothing is left of a second factor.
+    IF OLD.second_factor_sealed IS NOT NULL AND (NEW.second_factor_sealed IS NULL OR NEW.is_deleted) THEN
+        NEW.second_factor_sealed := NULL;
+        NEW.second_factor_pending_until := NULL;
+        NEW.second_factor_at := NULL;
+        NEW.second_factor_step := NULL;
+        NEW.recovery_codes := NULL;
+        NEW.wrong_codes := 0;
+        NEW.wrong_code_times := NULL;
+        NEW.wrong_code_networks := NULL;
+    END IF;
+    -- Another password begins a new count of wrong codes: nobody who knew the one before can send any more of them. A
+    -- hash that is only renewed leaves the version of the credentials as it is.
+    IF OLD.password_hash IS DISTINCT FROM NEW.password_hash AND OLD.credentials_version <> NEW.credentials_version THEN
+        NEW.wrong_codes := 0;
+    END IF;
     RETURN NEW;
 END
 $$;
 
-CREATE TRIGGER users_forget_second_factor BEFORE UPDATE ON users FOR EACH ROW
-WHEN (OLD.second_factor_sealed IS NOT NULL AND (NEW.second_factor_sealed IS NULL OR NEW.is_deleted))
-EXECUTE FUNCTION forget_second_factor();
-
--- Another password begins a new count of wrong codes: nobody who knew the one before can send any more of them. A hash
--- that is only renewed leaves the version of the credentials as it is.
-CREATE FUNCTION forget_wrong_codes() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    NEW.wrong_codes := 0;
-    RETURN NEW;
-END
-$$;
-
-CREATE TRIGGER users_forget_wrong_codes BEFORE UPDATE ON users FOR EACH ROW
-WHEN (OLD.wrong_codes > 0 AND OLD.password_hash IS DISTINCT FROM NEW.password_hash
-      AND OLD.credentials_version <> NEW.credentials_version)
-EXECUTE FUNCTION forget_wrong_codes();
+-- Not for an upload, which changes none of these columns.
+CREATE TRIGGER users_complete_change BEFORE UPDATE ON users FOR EACH ROW
+WHEN (NEW.is_active <> OLD.is_active OR NEW.is_deleted <> OLD.is_deleted
+      OR NEW.second_factor_sealed IS DISTINCT FROM OLD.second_factor_sealed
+      OR NEW.password_hash IS DISTINCT FROM OLD.password_hash)
+EXECUTE FUNCTION complete_change();
 
 -- Asked-for password resets that wait for the background thread, known address or not.
 CREATE TABLE password_reset_requests (
@@ -573,11 +569,8 @@ INSERT INTO storage_shards (shard, used) SELECT shard, 0 FROM generate_series(0,
 CREATE FUNCTION add_to_storage(bytes bigint, usage bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE storage_shards SET used = used + bytes, disk_usage = disk_usage + usage
-    WHERE shard = (SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED);
-    IF NOT FOUND THEN
-        UPDATE storage_shards SET used = used + bytes, disk_usage = disk_usage + usage
-        WHERE shard = pg_backend_pid() % 64;
-    END IF;
+    WHERE shard = coalesce((SELECT shard FROM storage_shards LIMIT 1 FOR UPDATE SKIP LOCKED),
+                           (pg_backend_pid() % 64)::smallint);
 END
 $$;
 
@@ -639,16 +632,6 @@ $$;
 CREATE TRIGGER files_description AFTER UPDATE ON files FOR EACH ROW WHEN (OLD.disk_usage <> NEW.disk_usage)
 EXECUTE FUNCTION count_description();
 
--- One row with the bytes of all files, once no other upload is about to add to them. None does before the caller's
--- transaction ends. This lock is released after the transaction's changes have become visible, and each statement of a
--- function takes a new snapshot, so the sum has the files of all who held the lock before.
-CREATE FUNCTION lock_storage_used() RETURNS SETOF bigint LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('cloakroom: quota of the service'));
-    RETURN QUERY SELECT sum(used)::bigint FROM storage_shards;
-END
-$$;
-
 -- Whether a file of `size` bytes fits into the `quota` of the service. The caller has locked the user's row, and adds
 -- the file in the same transaction.
 -- While a quarter of the quota is free, nobody needs to see what the others are about to add, because all of it fits
@@ -675,7 +658,10 @@ BEGIN
         EXCEPTION WHEN raise_exception THEN
         END;
     END IF;
-    RETURN (SELECT used + size <= quota FROM lock_storage_used() used);
+    -- This lock is released after the changes of its holder have become visible, and each statement of a function takes
+    -- a new snapshot, so the sum has the files of all who held it before.
+    PERFORM pg_advisory_xact_lock(hashtext('cloakroom: quota of the service'));
+    RETURN (SELECT sum(used) + size <= quota FROM storage_shards);
 END
 $$;
 
@@ -834,8 +820,8 @@ BEGIN
 END
 $$;
 
--- Locks the rows of these users that an upload changes, if neither is locked, and returns whose they are. A function, so
--- that a statement can call it only where it must not wait for other users.
+-- Locks the rows of these users that an upload changes, if neither is locked, and returns whose they are. A function,
+-- so that a statement can call it only where it must not wait for other users.
 CREATE FUNCTION unlocked_owners(owners uuid[]) RETURNS uuid[] LANGUAGE plpgsql AS $$
 BEGIN
     RETURN ARRAY(SELECT id FROM users JOIN own_changes ON user_id = id WHERE id = ANY (owners)
@@ -1168,72 +1154,47 @@ $$;
 
 CREATE TRIGGER outbox_limits BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION limit_mail();
 
--- Tells the owner of an account that its password or its e-mail address was changed. It is a trigger, so that the
--- notice is stored in the transaction of the change, and no query can forget it. A hash that is only renewed at a login
--- leaves credentials_version as it is. Two notices are queued in the order of their mailboxes, as other statements do,
--- so that they do not deadlock.
+-- Tells the owner of an account that its password, its e-mail address or its second factor was changed. It is a
+-- trigger, so that the notice is stored in the transaction of the change, and no query can forget it. A hash that is
+-- only renewed at a login leaves credentials_version as it is. Notices are queued in the order of their mailboxes, as
+-- other statements do, so that they do not deadlock.
 CREATE FUNCTION queue_notices() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    is_new_version boolean := NEW.credentials_version <> OLD.credentials_version;
 BEGIN
     INSERT INTO outbox (kind, user_id, address, email_key)
     SELECT notice.kind, NEW.id, notice.address, notice.email_key
-    FROM (VALUES ('password_changed', NEW.email, NEW.email_key, NEW.password_hash <> OLD.password_hash),
-                 ('email_changed', OLD.email, OLD.email_key, NEW.email_key <> OLD.email_key))
-         notice (kind, address, email_key, is_due)
+    FROM (VALUES
+        ('password_changed', NEW.email, NEW.email_key, is_new_version AND NEW.password_hash <> OLD.password_hash),
+        ('email_changed', OLD.email, OLD.email_key, is_new_version AND NEW.email_key <> OLD.email_key),
+        ('second_factor_enabled', NEW.email, NEW.email_key,
+         OLD.second_factor_at IS NULL AND NEW.second_factor_at IS NOT NULL),
+        ('second_factor_disabled', NEW.email, NEW.email_key,
+         OLD.second_factor_at IS NOT NULL AND NEW.second_factor_at IS NULL),
+        ('recovery_code_used', NEW.email, NEW.email_key,
+         cardinality(NEW.recovery_codes) < cardinality(OLD.recovery_codes)),
+        ('too_many_wrong_codes', NEW.email, NEW.email_key, NEW.wrong_codes = 100 AND OLD.wrong_codes < 100)
+    ) notice (kind, address, email_key, is_due)
     WHERE notice.is_due
     ORDER BY mailbox(notice.email_key);
+    -- Records that the account has moved to another address, unless the statement says by itself since when it has it,
+    -- because its owner has confirmed it. It comes last, because the notice to the old address is limited by what the
+    -- account was there.
+    IF NEW.email_key <> OLD.email_key AND NEW.email_changed_at IS NOT DISTINCT FROM OLD.email_changed_at THEN
+        UPDATE users SET email_changed_at = now() WHERE id = NEW.id;
+    END IF;
     RETURN NULL;
 END
 $$;
 
 CREATE TRIGGER users_notices AFTER UPDATE ON users FOR EACH ROW
-WHEN (NEW.credentials_version <> OLD.credentials_version AND NOT NEW.is_deleted AND NOT NEW.is_development_admin)
-EXECUTE FUNCTION queue_notices();
-
--- Notes that an account has moved to another address, unless the statement says by itself since when it has it, because
--- its owner has confirmed it. The name puts it after users_notices: the notice to the old address is limited by what
--- the account was there.
-CREATE FUNCTION unsettle() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE users SET email_changed_at = now() WHERE id = NEW.id;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER users_unsettle AFTER UPDATE ON users FOR EACH ROW
-WHEN (NEW.email_key <> OLD.email_key AND NEW.email_changed_at IS NOT DISTINCT FROM OLD.email_changed_at)
-EXECUTE FUNCTION unsettle();
-
--- Tells the owner of an account that a personal access token was created.
-CREATE FUNCTION queue_token_notice() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO outbox (kind, user_id) VALUES ('token_created', NEW.user_id);
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER personal_tokens_notice AFTER INSERT ON personal_tokens FOR EACH ROW
-EXECUTE FUNCTION queue_token_notice();
-
--- Tells the owner of an account what happened to its second factor.
-CREATE FUNCTION queue_second_factor_notices() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO outbox (kind, user_id)
-    SELECT notice.kind, NEW.id
-    FROM (VALUES ('second_factor_enabled', OLD.second_factor_at IS NULL AND NEW.second_factor_at IS NOT NULL),
-                 ('second_factor_disabled', OLD.second_factor_at IS NOT NULL AND NEW.second_factor_at IS NULL),
-                 ('recovery_code_used', cardinality(NEW.recovery_codes) < cardinality(OLD.recovery_codes)),
-                 ('too_many_wrong_codes', NEW.wrong_codes = 100 AND OLD.wrong_codes < 100)) notice (kind, is_due)
-    WHERE notice.is_due;
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER users_second_factor_notices AFTER UPDATE ON users FOR EACH ROW
-WHEN (NOT NEW.is_deleted
-      AND ((OLD.second_factor_at IS NULL) <> (NEW.second_factor_at IS NULL)
+WHEN (NOT NEW.is_deleted AND NOT NEW.is_development_admin
+      AND (NEW.credentials_version <> OLD.credentials_version
+           OR NEW.email_key <> OLD.email_key
+           OR (OLD.second_factor_at IS NULL) <> (NEW.second_factor_at IS NULL)
            OR cardinality(NEW.recovery_codes) < cardinality(OLD.recovery_codes)
            OR NEW.wrong_codes = 100 AND OLD.wrong_codes < 100))
-EXECUTE FUNCTION queue_second_factor_notices();
+EXECUTE FUNCTION queue_notices();
 
 -- The audit log: who did what to whom, from where, and how it ended. The OpenAPI document says what each action means,
 -- under `GET /api/v1/admin/audit`.
@@ -1294,9 +1255,7 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER audit_events_no_update BEFORE UPDATE ON audit_events
-FOR EACH STATEMENT EXECUTE FUNCTION keep_audit_events();
-CREATE TRIGGER audit_events_no_truncate BEFORE TRUNCATE ON audit_events
+CREATE TRIGGER audit_events_no_change BEFORE UPDATE OR TRUNCATE ON audit_events
 FOR EACH STATEMENT EXECUTE FUNCTION keep_audit_events();
 CREATE TRIGGER audit_events_no_delete BEFORE DELETE ON audit_events FOR EACH ROW
 WHEN (current_setting('cloakroom.removes_old_audit_events', true) IS DISTINCT FROM 'on')
@@ -1350,24 +1309,18 @@ END
 $$;
 
 -- A trigger and not the statements of the changes, so that no statement can forget it. It leaves out what
--- administrators do to others, and their changes of their own role and activity, whose events have the new values.
+-- administrators do to others, and their changes of their own role and activity, whose events have the new values. The
+-- events that stand for several changes of an hour pass; one that tells of a request which restored several files does
+-- not.
 CREATE TRIGGER audit_events_own_changes BEFORE INSERT ON audit_events FOR EACH ROW
-WHEN (NEW.outcome = 'success' AND NEW.actor_id IS NOT NULL
-      AND (NEW.action IN ('file.upload', 'file.update', 'file.delete')
-           OR NEW.action IN ('auth.token_create', 'auth.token_delete') AND NEW.subject_type = 'token'
-           OR NEW.action IN ('user.update', 'email.change', 'auth.logout') AND NEW.subject_id = NEW.actor_id
-           OR NEW.action = 'auth.session_end' AND NEW.subject_type = 'session')
-      AND NOT NEW.details ?| ARRAY['count', 'new'])
-EXECUTE FUNCTION limit_own_changes();
-
--- Links, deleted files, the second factor and wishes for another address are own things of a user too; what an
--- administrator does to the second factor of another user is not. The events that stand for several changes of an hour
--- pass. One that tells of a request which restored several files does not.
-CREATE TRIGGER audit_events_own_links BEFORE INSERT ON audit_events FOR EACH ROW
-WHEN ((NEW.action::text IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
-          AND NEW.actor_id IS NOT NULL
-       OR NEW.action::text IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
-                               'email.change_request')
-          AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)
-      AND NOT NEW.details ? 'hour')
+WHEN (NEW.actor_id IS NOT NULL AND (
+    NEW.outcome = 'success' AND NOT NEW.details ?| ARRAY['count', 'new']
+    AND (NEW.action IN ('file.upload', 'file.update', 'file.delete')
+         OR NEW.action IN ('auth.token_create', 'auth.token_delete') AND NEW.subject_type = 'token'
+         OR NEW.action IN ('user.update', 'email.change', 'auth.logout') AND NEW.subject_id = NEW.actor_id
+         OR NEW.action = 'auth.session_end' AND NEW.subject_type = 'session')
+    OR NOT NEW.details ? 'hour'
+    AND (NEW.action IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
+         OR NEW.action IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
+                           'email.change_request') AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)))
 EXECUTE FUNCTION limit_own_changes();

@@ -5,8 +5,7 @@ WITH suspended AS MATERIALIZED (
     SELECT set_config('cloakroom.deletes_all_users', 'on', true) AS setting
 ), deleted AS (
     UPDATE users
-    SET is_deleted = true, username = NULL, email = NULL, email_key = NULL, name = NULL, password_hash = NULL,
-        permissions = '{}', credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
+    SET is_deleted = true, credentials_version = credentials_version + 1, sessions_ended_at = now(), updated_at = now()
     FROM suspended
     WHERE suspended.setting = 'on' AND NOT is_deleted AND NOT is_development_admin
     RETURNING id

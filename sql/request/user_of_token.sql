@@ -2,8 +2,7 @@
 -- was issued, Unix time in seconds, null if it does not say. An account that cannot be used has no row.
 -- A token without a session is valid if it was issued after all sessions of the user were last ended. The times are
 -- compared in whole seconds, and a token of the same second is refused.
-SELECT a.*,
-       u.sessions_ended_at IS NULL
-       OR coalesce($2::bigint > floor(extract(epoch FROM u.sessions_ended_at)), false) AS is_valid_without_session
+SELECT a.*, u.sessions_ended_at IS NULL
+            OR coalesce($2::bigint > floor(extract(epoch FROM u.sessions_ended_at)), false) AS is_valid_without_session
 FROM users u, account(u) a
 WHERE u.id = $1 AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

@@ -30,9 +30,7 @@ WITH rotated AS (
     INSERT INTO audit_events (action, outcome, actor_id, subject_type, subject_id, address, request_id)
     SELECT 'auth.refresh_reuse', 'failure', user_id, 'session', $2, $8, $10 FROM rotated WHERE ended_at IS NOT NULL
 )
-SELECT a.*,
-       CASE WHEN r.ended_at IS NULL THEN r.refresh_id END AS refresh_id,
-       r.expires_at,
+SELECT a.*, CASE WHEN r.ended_at IS NULL THEN r.refresh_id END AS refresh_id, r.expires_at,
        r.ended_at IS NOT NULL AS was_reused
 FROM users u CROSS JOIN account(u) a LEFT JOIN rotated r ON r.user_id = u.id
 WHERE u.id = $1 AND u.is_active AND NOT u.is_deleted AND NOT u.is_development_admin

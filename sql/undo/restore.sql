@@ -1,15 +1,14 @@
 -- Restores deleted files of user $1: file $2 or, if that is null, those that were deleted at $3 or later. $4, $5: the
 -- quotas of bytes and of files of a user without quotas of their own; $6: quota of bytes of the whole service; $7, $8:
 -- address and request id of the event. Returns how many it restored, and how many of those that it was asked for remain
--- deleted. No row means that there is no such user. It restores no more than so many that the latest deleted of this
--- number have 8 MiB of descriptions, because these are written anew, and all that changes other files of the user waits
--- for it.
+-- deleted. No row means that there is no such user. It restores at most as many files as have 8 MiB of
+-- descriptions together: the rows are written anew while the user's row is locked.
 -- In a queue of many uploads, this waits long for the same locks as they do, so only the statement timeout limits that.
-WITH patience AS (
+WITH no_lock_timeout AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS MATERIALIZED (
     SELECT id, total_uploads, coalesce(storage_quota, $4) AS most_bytes, coalesce(file_quota, $5) AS most_files
-    FROM users, patience WHERE id = $1 AND is_active AND NOT is_deleted FOR NO KEY UPDATE OF users
+    FROM users, no_lock_timeout WHERE id = $1 AND is_active AND NOT is_deleted FOR NO KEY UPDATE OF users
 ), light AS MATERIALIZED (
     SELECT greatest(count(*) FILTER (WHERE bytes <= 8 * 1024 * 1024), 1) AS files
     FROM (SELECT sum(coalesce(octet_length(description), 0)) OVER (ORDER BY deleted_at DESC, id) AS bytes

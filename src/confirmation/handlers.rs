@@ -3,7 +3,6 @@
 //! who asked for the mail. So a mail that a stranger caused is of no use to the owner of the mailbox, and the stranger
 //! never sees the link.
 
-use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -18,8 +17,7 @@ use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
-use crate::model::timestamp::Timestamp;
-use crate::model::user::{LoginName, Role};
+use crate::model::user::{LoginName, User};
 use crate::request::context::RequestContext;
 use crate::request::limits::{self, Caller, Limit};
 
@@ -35,13 +33,10 @@ pub fn register(
     let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
     let registration = Registration { id, username, email, name, password_hash };
     let Registration { username, email, name, .. } = &registration;
-    let now = Timestamp::now();
-    let account = json!({"id": id, "username": username, "email": email, "name": name, "role": Role::default(),
-        "permissions": [], "is_active": true, "created_at": now, "updated_at": now, "last_login": null,
-        "second_factor": false, "storage_quota": null, "file_quota": null});
-    let (username, email) = (username.clone(), email.clone());
+    let account = User::registered(id, username.clone(), email.clone(), name.clone());
     let sealed = seal(context, &EmailToken::Registration(registration))?;
-    statements::queue_registration(&context.db, username.as_deref(), &email, &sealed)
+    let username = account.username.as_deref();
+    statements::queue_registration(&context.db, username, &account.email, &sealed)
         .map_err(Error::at_registration)?;
     context.app.wake_background(); // which wakes the thread that sends mail
     response::json(201, &account)

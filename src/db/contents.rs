@@ -7,9 +7,9 @@ use super::{Database, one_row, sql};
 use crate::config::Config;
 use crate::error::Error;
 
-/// Removes up to `limit` records of each of five kinds: of deleted users, of deleted files that are too many
-/// bytes together, or more than the quota of their user, of those that were deleted too many days ago, and of deletions
-/// as long ago, at least a day. Returns how many; 0 if there are none.
+/// Deletes at most `limit` rows of each of five kinds: files of deleted users; deleted files over the quota of their
+/// user; deleted files over the quota of all deleted files; deleted files older than `config.trash_days`; and records of
+/// deletions that are as old, at least a day. Returns how many rows it deleted.
 pub fn remove_records(db: &Database, config: &Config, limit: i64) -> Result<i64, Error> {
     let (all, days) = (config.deleted_quota as i64, config.trash_days.cast_signed());
     let (bytes, files) = (config.user_storage_quota as i64, i64::from(config.user_file_quota));

@@ -72,6 +72,33 @@ pub struct User {
 const YOUNG: Duration = Duration::days(7);
 
 impl User {
+    /// The account that a registration makes, if its address is confirmed now.
+    pub fn registered(
+        id: Uuid,
+        username: Option<String>,
+        email: String,
+        name: Option<String>,
+    ) -> User {
+        let now = Timestamp::now();
+        User {
+            id,
+            username,
+            email,
+            name,
+            role: Role::default(),
+            permissions: Vec::new(),
+            is_active: true,
+            created_at: now,
+            updated_at: now,
+            last_login: None,
+            second_factor: false,
+            storage_quota: None,
+            file_quota: None,
+            pending_email: None,
+            stats: Stats::default(),
+        }
+    }
+
     /// How many bytes and files the user may have: the user's own quotas, or else the defaults.
     pub fn quotas(&self, defaults: &FileQuotas) -> (i64, i64) {
         // Both fit: an exbibyte is 2^60 bytes.
