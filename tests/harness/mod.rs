@@ -35,6 +35,9 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
+pub use rustix::process::Signal;
+pub use serde_json::{Value, json};
+
 pub use backups::*;
 pub use certificates::*;
 pub use cluster::*;

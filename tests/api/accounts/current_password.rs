@@ -2,8 +2,6 @@
 //! own password and address by id, and, if the settings say so, another e-mail address of anybody. `own_account.rs` has
 //! changes of the password.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const REQUIRED: (&str, &str) = ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true");

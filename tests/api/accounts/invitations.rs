@@ -1,8 +1,5 @@
 //! Invitations: accounts that administrators make without a password, which their owners choose by a link in a mail.
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 fn cyd() -> Value {

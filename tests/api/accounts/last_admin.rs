@@ -1,7 +1,5 @@
 //! The rule that one active administrator must remain, also under requests that race.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const REFUSAL: &str = "At least one active admin is required";

@@ -1,7 +1,5 @@
 //! Registration, login, the current user's profile, password change.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const EVERYTHING_BUT_STATS: &str = "created_at email file_quota id is_active last_login name permissions role \

@@ -1,7 +1,5 @@
 //! Quotas of one user, which administrators set in place of the defaults.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const FULL: &str = "Storage quota exceeded";

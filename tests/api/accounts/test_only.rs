@@ -1,13 +1,11 @@
 //! The endpoints that exist for tests of clients only.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 #[test]
 fn users_are_made_of_anything_counted_and_removed() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) =
+        Server::with_users(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")], ["root"]);
     let create = |body: Value| api.post("/users/test-only/create", &root, body);
     let alive = api.get("/users/test-only/alive", &root).expect(200);
     assert_eq!(alive.json(), json!({"status": "test-only endpoints alive"}));

@@ -4,8 +4,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// The tables that differ from what they are made of, by the query of `cloakroom check`.

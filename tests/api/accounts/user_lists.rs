@@ -1,7 +1,5 @@
 //! The two lists of users, `/users` and `/admin/users`: filters, order, paging; and the statistics.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Inserts Ann, Bob and Cleo, made in this order, a day apart, and signs up root, an admin, as the newest.

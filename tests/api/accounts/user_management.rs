@@ -1,7 +1,5 @@
 //! User management by administrators.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 #[test]

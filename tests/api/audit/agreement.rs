@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 #[test]

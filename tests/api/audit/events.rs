@@ -1,7 +1,5 @@
 //! The events of the audit log: every one of them is provoked and read back with all its fields.
 
-use serde_json::{Value, json};
-
 use super::tour::*;
 use crate::harness::*;
 

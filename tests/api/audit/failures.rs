@@ -2,9 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 /// All failed sign-ins in the log: how many events stand for one of them, how many events count the rest, and what

@@ -3,9 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Events of this user that stand for one change, in the hour that has most of them.

@@ -5,8 +5,6 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const HEADER: &str =

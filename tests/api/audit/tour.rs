@@ -2,7 +2,6 @@
 
 use std::sync::Mutex;
 
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::*;

@@ -3,8 +3,6 @@
 use std::fs;
 use std::sync::Arc;
 
-use rustix::process::Signal;
-
 use crate::harness::*;
 
 /// Installs a trigger that records how many rows each statement deletes from the table, or updates in it.

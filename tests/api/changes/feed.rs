@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 impl Server {

@@ -1,7 +1,5 @@
 //! Changes of one's own address that must be confirmed: until then they are wishes, of which nothing is stored.
 
-use serde_json::{Value, json};
-
 use super::registrations::*;
 use crate::harness::*;
 

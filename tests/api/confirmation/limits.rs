@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
 use super::registrations::*;
 use crate::harness::*;
 

@@ -1,7 +1,5 @@
 //! Registrations whose e-mail address must be confirmed: there is no account before the link is opened.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 pub const PAGE: &str = "https://app.example.com/confirm?{token}";

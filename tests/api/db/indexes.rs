@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 #[test]

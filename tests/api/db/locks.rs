@@ -4,8 +4,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 #[test]

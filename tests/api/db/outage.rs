@@ -5,9 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// Sends requests on 16 threads while `during` runs, and returns every status and how long it took. `during` is given a

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
 
 use crate::harness::*;
 

@@ -3,8 +3,6 @@
 
 use std::thread;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// The pool has six connections for changes.

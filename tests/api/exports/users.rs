@@ -4,8 +4,6 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const EXPORTS: [&str; 3] = ["/users/export", "/users/export-full", "/users/exports/csv"];

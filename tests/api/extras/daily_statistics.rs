@@ -1,7 +1,5 @@
 //! `GET /admin/stats/daily`: what came on each of the last days.
 
-use serde_json::Value;
-
 use crate::harness::*;
 
 /// The days that are answered, the oldest first.

@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// All that [`Things`] are.

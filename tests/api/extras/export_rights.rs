@@ -1,8 +1,6 @@
 //! Exports whose sender loses the right to them while they are sent, or while they wait for their turn. Whoever reads
 //! slowly must not get what comes after that.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// Only administrators export, so that a role matters.

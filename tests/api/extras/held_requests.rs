@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// A little longer than a body may take without another look at its sender.

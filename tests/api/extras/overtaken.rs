@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const INVALID: &str = "Invalid token";

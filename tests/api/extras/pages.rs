@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// What is outside `/api/v1` for browsers, but for the files of the console, whose paths have a hash: path, and media

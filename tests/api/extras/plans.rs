@@ -9,8 +9,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// How often each statement runs.

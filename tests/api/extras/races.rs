@@ -1,7 +1,5 @@
 //! Of requests that come at one moment, to two processes, exactly as many succeed as may.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Two processes on one database and one data directory.

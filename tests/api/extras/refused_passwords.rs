@@ -3,8 +3,6 @@
 
 use std::fs;
 
-use serde_json::json;
-
 use crate::harness::*;
 use crate::sign_in::password_forms::{COMPOSED, DECOMPOSED};
 

@@ -1,7 +1,5 @@
 //! Conditions of requests about files (RFC 9110, 13), and the headers that tell versions and digests.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const PAST: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
@@ -17,8 +15,7 @@ fn with_headers(mut request: Request, headers: &[(&str, &str)], tag: &str) -> Re
 
 #[test]
 fn metadata_downloads_and_links_are_read_under_conditions() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "content");
     let metadata = format!("/uploads/{file}");
     let download = format!("/uploads/{file}/download");
@@ -70,8 +67,7 @@ fn metadata_downloads_and_links_are_read_under_conditions() {
 
 #[test]
 fn each_change_gives_a_file_another_version() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let uploaded = api.upload(&ann, "a.txt", "content").expect(201);
     let file = uploaded.id();
     let mut tags = vec![uploaded.header("ETag").to_owned()];
@@ -87,8 +83,7 @@ fn each_change_gives_a_file_another_version() {
 
 #[test]
 fn a_file_is_changed_and_deleted_only_in_the_state_that_the_request_names() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     for (headers, is_met) in [
         (&[("If-Match", "TAG")][..], true),
         (&[("If-Match", "*")], true),
@@ -148,8 +143,7 @@ fn a_file_is_changed_and_deleted_only_in_the_state_that_the_request_names() {
 
 #[test]
 fn of_changes_of_one_version_at_one_moment_one_is_made() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "content");
     let tag = api.show_file(&ann, &file).header("ETag").to_owned();
     let answers = parallel(20, |n| {
@@ -178,8 +172,7 @@ fn of_changes_of_one_version_at_one_moment_one_is_made() {
 
 #[test]
 fn downloads_and_links_carry_the_digest_of_the_whole_content() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "content");
     let link = has_extras().then(|| api.new_link(&ann, &file));
     let digest = "sha-256=:7XACtDnprIRfIjV9giusFERzD722AW0+yUMil7nsn3M=:"; // sha256sum, base64
@@ -209,8 +202,7 @@ fn what_is_made_says_where_it_is() {
 
 #[test]
 fn an_upload_may_say_the_hash_of_its_content() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let (right, wrong) = (sha256(b"content"), sha256(b"other"));
     let digits = right.strip_prefix("sha256:").unwrap_or(&right).to_owned();
     let file = || file_form("a.txt", "text/plain", b"content");

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// The beginning of a ZIP archive whose first entry has this name.

@@ -3,8 +3,6 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 #[test]

@@ -1,7 +1,5 @@
 //! The names of files on their way: how clients write them in forms, and how downloads name what is saved.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// How a name is written in the header of a download that has it as its only one, or beside an encoded one.

@@ -1,7 +1,5 @@
 //! What uploads of a stranger may cost: many parts, bytes that come one by one, bodies over a limit or a quota.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const MIB: u64 = 1024 * 1024;

@@ -4,8 +4,7 @@ use crate::harness::*;
 
 #[test]
 fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however_far_out() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     // More than a thousand are texts, up to which the files of a type are sorted. Many names, sizes and times are the
     // same, and Bob has as many.
     for user in [&ann, &bob] {

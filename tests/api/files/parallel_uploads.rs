@@ -3,8 +3,6 @@
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// An upload waits for a lock for half of this at most, and all of them come to one before it is released.

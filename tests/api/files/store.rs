@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// A service whose contents are in a store of its own, and which has listed them for its first sweep.
@@ -285,8 +283,7 @@ fn an_upload_that_cannot_be_recorded_leaves_nothing() {
     let url = store.url();
     let [one, two, three] = store_settings(&url);
     let timeout = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "3");
-    let api = Server::start(&[one, two, three, timeout]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[one, two, three, timeout], ["ann"]);
     let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");
     api.upload(&ann, "a.txt", "x").refused(504, "Request timed out");
     assert_eq!((store.count("PUT"), store.contents().len()), (2, 0));
@@ -310,8 +307,8 @@ fn memory_does_not_grow_with_an_upload_or_a_download() {
     let store = StoreServer::start();
     let url = store.url();
     let [one, two, three] = store_settings(&url);
-    let api = Server::start(&[one, two, three, ("CLOAKROOM_MAX_UPLOAD_SIZE", "100M")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) =
+        Server::with_users(&[one, two, three, ("CLOAKROOM_MAX_UPLOAD_SIZE", "100M")], ["ann"]);
     let small = api.new_file(&ann, "a.txt", "small");
     api.download(&ann, &small).expect(200);
     let before = api.peak_memory();
@@ -329,8 +326,8 @@ fn the_certificate_of_the_store_is_verified() {
     let url = store.url();
     let (good, bad) = (good.file(), bad.file());
     let [one, two, three] = store_settings(&url);
-    let api = Server::start(&[one, two, three, ("CLOAKROOM_STORAGE_CA", &good)]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) =
+        Server::with_users(&[one, two, three, ("CLOAKROOM_STORAGE_CA", &good)], ["ann"]);
     let id = api.new_file(&ann, "a.txt", &"x".repeat(500_000));
     assert_eq!(api.download(&ann, &id).expect(200).bytes.len(), 500_000);
     let of_others = Server::start_with(

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Bytes of a content that does not fit into what is read before an answer begins.

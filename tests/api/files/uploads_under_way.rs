@@ -2,8 +2,6 @@
 
 use std::net::TcpStream;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Keeps contents from being removed, as a backup does.

@@ -4,8 +4,6 @@
 
 use std::thread;
 
-use serde_json::json;
-
 use super::hostile_uploads::answer_to;
 use super::uploads_under_way::AS_OF_A_BACKUP;
 use crate::accounts::totals::differences;

@@ -1,8 +1,6 @@
 //! Bodies that are malformed or break a rule: each is answered with what is wrong, and never with a 500.
 //! `openapi/inputs.rs` sends the bounds of each field, values of another type, and NUL, and leaves fields out.
 
-use serde_json::json;
-
 use crate::harness::*;
 use crate::openapi::scene::{Everything, Scene};
 

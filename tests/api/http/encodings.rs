@@ -1,8 +1,6 @@
 //! How clients encode the bodies that they send: forms of both encodings at sign-in and refresh, byte order marks, and
 //! content codings, of which none is decoded.
 
-use serde_json::json;
-
 use crate::harness::*;
 use crate::openapi::scene::{Everything, Scene};
 

@@ -1,8 +1,6 @@
 //! Fields that break a rule, a row each. `openapi/inputs.rs` sends what the document says of each field: its bounds, its
 //! words, values of another type, and nothing where one is required.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const TOKEN: &str = "POST /auth/tokens";

@@ -1,7 +1,5 @@
 //! Links to files: what they show, whom they serve, and how many a user may have. `extras/ends.rs` has what ends them.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 /// The secret part of a link.

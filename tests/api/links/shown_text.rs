@@ -1,8 +1,6 @@
 //! Which charset a browser is told of a text that a link shows. Without one it takes a text for windows-1252, unless
 //! its first bytes say something else.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const UTF8: &str = "text/plain; charset=utf-8";

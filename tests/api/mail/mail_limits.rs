@@ -1,9 +1,6 @@
 //! How much mail strangers can cause: a mailbox gets little from accounts that are not settled, and all mail of its
 //! owner's account once that is settled.
 
-use rustix::process::Signal;
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const BEHIND_PROXY: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.1");

@@ -1,8 +1,5 @@
 //! The messages that owners of accounts get: the link to reset a password, and notices of changes.
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 const RESET: &str = "Reset your Cloakroom password";

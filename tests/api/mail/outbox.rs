@@ -3,9 +3,6 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Makes every message that was not given up due now, so that a test need not wait for the next attempt.

@@ -3,8 +3,6 @@
 use std::fs;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::harness::*;
 use crate::openapi::document::everything;
 

@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 use crate::service::access;
 

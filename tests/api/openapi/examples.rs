@@ -2,7 +2,7 @@
 //! nothing else: Swagger UI takes the first named example of a body, and makes up a text from its `pattern` if there is
 //! none.
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use crate::harness::*;
 use crate::openapi::document::everything;

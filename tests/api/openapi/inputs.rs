@@ -3,8 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 use crate::openapi::document::everything;
 use crate::openapi::scene::{Everything, Scene};

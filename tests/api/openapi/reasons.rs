@@ -1,16 +1,16 @@
 //! Errors, of which each has a word by which programs recognise it: real requests provoke all in the program's table
 //! and all that the OpenAPI document shows, and get what it shows for their operation. And the hints that depend on the
-//! request. `openapi/refusals.rs` provokes what the operations show for 403 and 422.
+//! request.
 
 use std::collections::BTreeSet;
 use std::net::Shutdown;
 use std::path::Path;
 
-use serde_json::{Value, json};
-
+use super::refusals::{BAD_FIELDS, REFUSALS, World, with_part};
 use crate::harness::*;
+use crate::openapi::document::everything;
+use crate::openapi::scene::{Everything, Scene};
 
-const KEY: (&str, &str) = ("X-API-Key", "a-key-for-tests-0123456789");
 /// Reasons that take many seconds or a broken database, and the tests that provoke them.
 const ELSEWHERE: [(&str, &str); 6] = [
     ("FORM_TOO_LARGE", "files/hostile_uploads.rs"),
@@ -20,217 +20,6 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("TIMED_OUT", "db/database.rs"),
     ("UNAVAILABLE", "db/database.rs"),
 ];
-
-/// A request, and the status and reason of its answer.
-type Case = (Request, u16, &'static str);
-
-/// A service with the accounts, files and tokens that provoke most errors.
-struct World {
-    api: Server,
-    root: Tokens,
-    ann: Tokens,
-    /// A user with as many personal access tokens as one may have.
-    bob: Tokens,
-    /// A user with a second factor.
-    fay: Tokens,
-    /// A file of `ann`, 900 bytes long, with as many links as one may have.
-    own: String,
-}
-
-impl World {
-    fn start() -> World {
-        let api = Server::start(&[
-            ("CLOAKROOM_API_KEY_ENABLED", "true"),
-            ("CLOAKROOM_API_KEY", KEY.1),
-            ("CLOAKROOM_EXPORT_MAX_ROWS", "1"),
-            ("CLOAKROOM_HEAD_TIMEOUT_SECONDS", "1"),
-            ("CLOAKROOM_MAX_UPLOAD_SIZE", "1048576"),
-        ]);
-        let (root, ann, bob) = (api.sign_up_admin("root"), api.sign_up("ann"), api.sign_up("bob"));
-        api.sign_up("carl");
-        api.database.run("UPDATE users SET is_active = false WHERE username = 'carl'");
-        api.database.run(
-            "INSERT INTO personal_tokens (id, user_id, token_hash, name, scope, expires_at)
-             SELECT gen_random_uuid(), id, sha256(n::text::bytea), 'a', 'read', now() + interval '1 day'
-             FROM users, generate_series(1, 50) n WHERE username = 'bob'",
-        );
-        let fay = api.sign_up("fay");
-        for user in [&fay, &api.sign_up("gus")] {
-            api.new_second_factor(user, PASSWORD);
-        }
-        api.database.run("UPDATE users SET wrong_codes = 100 WHERE username = 'gus'");
-        let own = api.new_file(&ann, "a.txt", &"a".repeat(900));
-        api.database.run(&format!(
-            "INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at)
-             SELECT gen_random_uuid(), id, user_id, sha256(n::text::bytea), false, now() + interval '1 day'
-             FROM files, generate_series(1, 100) n WHERE id = '{own}'"
-        ));
-        World { api, root, ann, bob, fay, own }
-    }
-
-    fn request(&self, method: &str, path: &str) -> Request {
-        self.api.request(method, path)
-    }
-
-    fn post(&self, path: &str, sender: impl Credentials, body: Value) -> Request {
-        self.request("POST", path).by(sender).json(body)
-    }
-
-    fn login(&self, name: &str, password: &str) -> Request {
-        self.post("/auth/login", Anonymous, json!({"username": name, "password": password}))
-    }
-
-    fn login_with_code(&self, name: &str, code: &str) -> Request {
-        let body = json!({"username": name, "password": PASSWORD, "code": code});
-        self.post("/auth/login", Anonymous, body)
-    }
-
-    fn upload(&self, content_type: &str, content: &[u8]) -> Request {
-        self.api.upload_request(&self.ann, file_form("a", content_type, content).bytes())
-    }
-}
-
-fn of_tokens(world: &World) -> Vec<Case> {
-    let World { ann, root, .. } = world;
-    let me = |token: &str| world.request("GET", "/auth/me").by(token);
-    let by_header = |value: &str| world.request("GET", "/auth/me").header("Authorization", value);
-    let refresh =
-        |token: &str| world.post("/auth/refresh", Anonymous, json!({"refresh_token": token}));
-    let changed = |claim: &str, value: Value| sign(with_member(&claims(&ann.access), claim, value));
-    let unknown_token = format!("cloak_{}0iqUEf", "0".repeat(34));
-    let wanted = json!({"name": "a camera", "scope": "upload"});
-    let camera = world.api.create_token(ann, wanted).expect(201).json()["token"].clone();
-    let export = || world.request("GET", "/users/export").by(root);
-    vec![
-        (world.request("GET", "/auth/me"), 401, "AUTHENTICATION_REQUIRED"),
-        (world.request("POST", "/auth/refresh"), 401, "REFRESH_TOKEN_REQUIRED"),
-        (by_header("Basic YTpi"), 401, "INVALID_AUTHENTICATION_SCHEME"),
-        (by_header("Bearer a b"), 401, "INVALID_AUTHORIZATION_HEADER"),
-        (me("nonsense"), 401, "INVALID_TOKEN"),
-        (me(&ann.refresh), 401, "NOT_AN_ACCESS_TOKEN"),
-        (refresh(&ann.access), 401, "NOT_A_REFRESH_TOKEN"),
-        (me(&changed("exp", json!(now() - 9))), 401, "TOKEN_EXPIRED"),
-        (me(&changed("sid", json!(UNKNOWN_ID))), 401, "SESSION_ENDED"),
-        (me(&changed("sub", json!(UNKNOWN_ID))), 401, "ACCOUNT_NOT_USABLE"),
-        (me(&unknown_token), 401, "PERSONAL_TOKEN_ENDED"),
-        (me(camera.as_str().expect("a token")), 403, "UPLOAD_TOKEN"),
-        // Nothing says which of these accounts exists.
-        (world.login("ann", "wrong horse"), 401, "BAD_CREDENTIALS"),
-        (world.login("nobody", "wrong horse"), 401, "BAD_CREDENTIALS"),
-        (world.login("carl", "wrong horse"), 401, "BAD_CREDENTIALS"),
-        (world.login("carl", PASSWORD), 403, "ACCOUNT_INACTIVE"),
-        (world.login("fay", PASSWORD), 401, "SECOND_FACTOR_REQUIRED"),
-        (world.login_with_code("fay", "no code"), 401, "SECOND_FACTOR_INVALID"),
-        (world.login("gus", PASSWORD), 401, "TOO_MANY_WRONG_CODES"),
-        (export(), 401, "EXPORT_API_KEY_REQUIRED"),
-        (export().header(KEY.0, "wrong"), 401, "INVALID_API_KEY"),
-        (export().header(KEY.0, KEY.1), 413, "EXPORT_TOO_LARGE"),
-    ]
-}
-
-fn of_what_is_stored(world: &World) -> Vec<Case> {
-    let World { api, ann, bob, root, fay, .. } = world;
-    let second_factor =
-        |sender| world.post("/auth/second-factor", sender, json!({"current_password": PASSWORD}));
-    let confirm = world.post("/auth/second-factor/confirm", ann, json!({"code": "123456"}));
-    let proofs = json!({"current_password": PASSWORD, "code": "no code"});
-    let disable = world.request("DELETE", "/auth/second-factor").by(fay).json(proofs);
-    let at_unknown = |path: &str| world.request("DELETE", &format!("{path}/{UNKNOWN_ID}")).by(root);
-    let register = |name: &str, email: &str| {
-        let body = json!({"username": name, "email": email, "password": PASSWORD});
-        world.post("/auth/register", Anonymous, body)
-    };
-    let change = |body: Value| world.request("PUT", "/users/me").by(ann).json(body);
-    let passwords = json!({"current_password": "wrong horse", "new_password": NEW_PASSWORD});
-    let reset = json!({"token": "nonsense", "new_password": NEW_PASSWORD});
-    let last_admin = world.request("DELETE", &format!("/users/{}", root.id())).by(root);
-    let range = api.download_request("GET", ann, &world.own).header("Range", "bytes=900-");
-    let unmet = world.request("DELETE", &format!("/uploads/{}", world.own)).by(ann);
-    let unmet = unmet.header("If-Match", "\"99\"");
-    let foreign_cursor = format!("/changes?after=0-0-{}-{}", "0".repeat(32), "0".repeat(16));
-    vec![
-        (at_unknown("/users"), 404, "USER_NOT_FOUND"),
-        (at_unknown("/auth/sessions"), 404, "SESSION_NOT_FOUND"),
-        (at_unknown("/auth/tokens"), 404, "TOKEN_NOT_FOUND"),
-        (at_unknown("/uploads"), 404, "FILE_NOT_FOUND"),
-        (register("ANN", "new@example.com"), 400, "USERNAME_TAKEN"),
-        (register("new", "ann@example.com"), 400, "EMAIL_TAKEN"),
-        (change(json!({"username": "root"})), 409, "USERNAME_TAKEN"),
-        (change(json!({"email": "root@example.com"})), 409, "EMAIL_TAKEN"),
-        (last_admin, 409, "LAST_ADMIN"),
-        (world.post("/auth/tokens", bob, json!({"name": "a"})), 409, "TOO_MANY_TOKENS"),
-        (world.post("/users/change-password", ann, passwords), 400, "WRONG_PASSWORD"),
-        (world.post("/auth/reset-password", Anonymous, reset), 400, "INVALID_RESET_TOKEN"),
-        (world.request("GET", "/links/unknown"), 404, "LINK_NOT_FOUND"),
-        (
-            world.post(&format!("/uploads/{}/links", world.own), ann, json!({})),
-            409,
-            "TOO_MANY_LINKS",
-        ),
-        (second_factor(fay), 409, "SECOND_FACTOR_ENABLED"),
-        (confirm, 404, "SECOND_FACTOR_NOT_FOUND"),
-        (disable, 400, "SECOND_FACTOR_INVALID"),
-        (range, 416, "RANGE_NOT_SATISFIABLE"),
-        (unmet, 412, "PRECONDITION_FAILED"),
-        (world.request("GET", &foreign_cursor).by(ann), 410, "GONE"),
-    ]
-}
-
-fn of_requests(world: &World) -> Vec<Case> {
-    let long_body = world.request("POST", "/auth/login").body([b' '; 128 * 1024 + 1]);
-    let coded = world.request("POST", "/auth/login").header("Content-Encoding", "gzip");
-    let coded = coded.body(*b"\x1f\x8b");
-    let get = |path: &str| world.request("GET", path).by(&world.ann);
-    vec![
-        (world.api.request_at_root("GET", "/nope"), 404, "PATH_NOT_FOUND"),
-        (get("/nope"), 404, "PATH_NOT_FOUND"),
-        (get("/users/test-only/alive"), 404, "FEATURE_OFF"),
-        (world.request("PUT", "/auth/me"), 405, "METHOD_NOT_ALLOWED"),
-        (get("/uploads?limit=1000"), 400, "LIMIT_OUT_OF_RANGE"),
-        (get("/uploads?offset=-1"), 400, "OFFSET_OUT_OF_RANGE"),
-        (long_body, 413, "BODY_TOO_LARGE"),
-        (coded, 415, "CONTENT_ENCODING"),
-        (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), 413, "FILE_TOO_LARGE"),
-        (world.upload("text/html", b"<p>"), 415, "TYPE_NOT_ALLOWED"),
-        (world.upload("image/jpeg", b"GIF89a\x80"), 415, "TYPE_CONTRADICTED"),
-    ]
-}
-
-/// Requests to services with other settings, and the services.
-fn of_settings() -> ([Server; 5], Vec<Case>) {
-    let off = ("CLOAKROOM_AUTH_ENABLED", "false");
-    let open = Server::start(&[off, ("CLOAKROOM_SMTP_URL", "none"), ("CLOAKROOM_METRICS", "off")]);
-    let invited = json!({"email": "cy@example.com", "name": "Cy", "invite": true});
-    let passwords = json!({"current_password": PASSWORD, "new_password": NEW_PASSWORD});
-    let keys = ("CLOAKROOM_API_KEY_ENABLED", "true");
-    let all = ("CLOAKROOM_API_KEY_SCOPE", "all");
-    let with_keys = Server::start(&[keys, all, ("CLOAKROOM_API_KEY", KEY.1)]);
-    let without_keys = Server::start(&[keys, ("CLOAKROOM_STORAGE_QUOTA", "10")]);
-    let ann = without_keys.sign_up("ann");
-    let large = file_form("a.txt", "text/plain", b"more than ten bytes").bytes();
-    let limits = [("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")];
-    let limited = Server::start(&limits);
-    limited.login("ann", PASSWORD).expect(401);
-    limited.register("ann").expect(201);
-    let confirming = Server::start(&[("CLOAKROOM_EMAIL_CONFIRMATION", "required")]);
-    let nonsense = json!({"password": PASSWORD, "token": "nonsense"});
-    let nonsense = confirming.request("POST", "/auth/confirm-email").json(nonsense);
-    let login = |api: &Server| api.request("POST", "/auth/login").json(json!({"username": "ann"}));
-    let cases = vec![
-        (open.request("POST", "/users").json(invited), 404, "FEATURE_OFF"),
-        (open.request_at_root("GET", "/metrics"), 404, "PATH_NOT_FOUND"),
-        (open.request("POST", "/users/change-password").json(passwords), 403, "DEVELOPMENT_ADMIN"),
-        (open.request("GET", "/auth/me").header("Host", "evil.example"), 403, "FOREIGN_PAGE"),
-        (login(&with_keys), 401, "API_KEY_REQUIRED"),
-        (login(&with_keys).header(KEY.0, "wrong"), 401, "INVALID_API_KEY"),
-        (without_keys.request("GET", "/users/export").by(&ann), 500, "API_KEY_MISCONFIGURED"),
-        (without_keys.upload_request(&ann, large), 507, "STORAGE_FULL"),
-        (nonsense, 400, "INVALID_CONFIRMATION_TOKEN"),
-        (login(&limited), 429, "LOGIN_RATE_LIMITED"),
-        (limited.request("POST", "/auth/register").json(json!({})), 429, "RATE_LIMITED"),
-    ];
-    ([open, with_keys, without_keys, limited, confirming], cases)
-}
 
 /// Answers to what is no valid request of HTTP/1.1.
 fn of_bytes(address: &str) -> Vec<(RawAnswer, u16, &'static str)> {
@@ -293,14 +82,16 @@ fn all_errors_of_the_program_and_of_the_document_are_what_requests_are_told() {
     let of_refusals = errors_of(&document, |status| ["403", "422"].contains(&status));
     reasons.extend(of_refusals.iter().filter_map(|error| error["reason"].as_str()));
     let mut keys = BTreeSet::new();
-    let (_services, settings) = of_settings();
-    let of_world = [of_tokens(&world), of_what_is_stored(&world), of_requests(&world)];
-    for (request, status, reason) in of_world.into_iter().chain([settings]).flatten() {
-        let answer = request.send().case(reason).expect(status).has(json!({ "reason": reason }));
-        let key = key(&answer.json());
-        assert_shown(&document, &request, status, &key);
-        reasons.insert(reason);
-        keys.insert(key);
+    for (settings, rows) in REFUSALS {
+        let api = world.api.beside(settings);
+        for (line, token, with, status, reason) in *rows {
+            let request = world.request(&api, line, token, with);
+            let answer = request.send().case(format!("{line} {with}")).expect(*status);
+            let key = key(&answer.has(json!({ "reason": reason })).json());
+            assert_shown(&document, &request, *status, &key);
+            reasons.insert(reason);
+            keys.insert(key);
+        }
     }
     for (answer, status, reason) in of_bytes(&world.api.address) {
         assert_eq!((answer.status, &answer.json()["reason"]), (status, &json!(reason)));
@@ -318,30 +109,125 @@ fn all_errors_of_the_program_and_of_the_document_are_what_requests_are_told() {
     assert!(missing.is_empty(), "no request provokes {missing:#?}");
 }
 
+/// The keys of those of the answers that have the status.
+fn given(answers: impl IntoIterator<Item = Answer>, status: u16) -> BTreeSet<String> {
+    let answers = answers.into_iter().filter(|answer| answer.status == status);
+    answers.map(|answer| key(&answer.json())).collect()
+}
+
+/// A path with this id in place of each of its variables.
+fn with_ids(path: &str, id: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { id } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+#[test]
+fn each_operation_gives_the_bad_fields_that_it_shows() {
+    let document = everything();
+    let all = Everything::start();
+    let scene = Scene::new(&all, PASSWORD);
+    for operation in Operation::all(&document) {
+        let id = operation.id();
+        let mut requests = Vec::new();
+        if operation.path.contains('{') {
+            let path = with_ids(operation.path, "no-id");
+            requests.push(all.api.request_at_root(&operation.method, &path).by(&scene.sender));
+        }
+        if operation.bodies().any(|(media_type, _)| media_type == "application/json") {
+            requests.push(scene.request(&operation, "query", &json!({})).body("{"));
+        }
+        for (_, input) in BAD_FIELDS.iter().filter(|(ids, _)| ids.split(' ').any(|one| one == id)) {
+            let input = input.replace("{password}", PASSWORD);
+            requests.push(match input.starts_with('{') || input.starts_with("field ") {
+                true => with_part(scene.request(&operation, "query", &json!({})), &input),
+                false => scene.with_query(&operation, &format!("?{input}")),
+            });
+        }
+        if id == "upload_file" {
+            requests.extend(["one", "another"].map(|content| {
+                let request =
+                    scene.request(&operation, "multipart/form-data", &json!({ "file": content }));
+                request.header("Idempotency-Key", "a-key")
+            }));
+        }
+        let answers = requests.iter().map(Request::send);
+        assert_eq!(given(answers, 422), operation.keys(422), "{id}");
+    }
+}
+
+#[test]
+fn each_operation_gives_the_refusals_that_it_shows() {
+    let settings = [
+        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
+        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
+        ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
+    ];
+    let (document, api) = (document(&settings), Server::start(&settings));
+    let (admin, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
+    api.new_second_factor(&admin, PASSWORD);
+    let without = api.sign_up_admin("without");
+    let file = api.new_file(&ann, "a.txt", "a");
+    let (token, read_only) = (api.new_token(&admin, false), api.new_token(&admin, true));
+    let wanted = json!({"name": "a camera", "scope": "upload"});
+    let camera = api.create_token(&ann, wanted).expect(201).json()["token"].clone();
+    let camera = camera.as_str().expect("a token").to_owned();
+    for operation in Operation::all(&document) {
+        let (id, shown) = (operation.id(), operation.keys(403));
+        if shown.is_empty() || id == "login" {
+            continue;
+        }
+        let path = operation.path.replace("{user_id}", admin.id()).replace("{file_id}", &file);
+        let path = with_ids(&path, UNKNOWN_ID);
+        let mut senders = vec![&token, &read_only];
+        if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
+            senders.extend([&ann.access, &without.access]);
+        }
+        if shown.iter().any(|key| key.contains("UPLOAD_TOKEN")) {
+            senders = vec![&camera];
+        }
+        if shown.iter().any(|key| key.contains("OWN_SECOND_FACTOR")) {
+            senders.push(&admin.access);
+        }
+        let request =
+            api.request_at_root(&operation.method, &path).json(json!({ "role": "admin" }));
+        // What only some values of the query are refused for.
+        let query = if id == "delete_file" { "permanently=true" } else { "" };
+        let with_query = api.request_at_root(&operation.method, &format!("{path}?{query}"));
+        let answers = senders.into_iter().map(|sender| request.clone().by(sender).send());
+        let answers = answers.chain([with_query.by(&token).json(json!({})).send()]);
+        assert_eq!(given(answers, 403), shown, "{id}");
+    }
+}
+
 #[test]
 fn hints_name_what_was_sent_and_what_is_accepted() {
     let world = World::start();
-    let export = world.request("GET", "/users/export").by(&world.root).header(KEY.0, KEY.1);
-    let range = world.api.download_request("GET", &world.ann, &world.own);
     let accepted = "Accepted are image/jpeg, image/png, application/pdf, text/plain.";
     let other = format!("The file is of the type `text/html`. {accepted}");
     let none = format!("The file declares no type, and its content shows none. {accepted}");
-    let size = "The file may have at most 1048576 bytes.";
     let contradicted =
         "The file was declared as `image/jpg`, but its first bytes are those of `image/gif`.";
+    let too_many = "An export has at most 1 rows. Leave some out with a filter.";
     let beyond = "The file has 900 bytes, of which the first is number 0.";
     let unknown = "The endpoints of the API are below /api/v1; /docs describes them.";
-    for (request, hint) in [
-        (world.request("GET", "/nope"), unknown),
-        (export, "An export has at most 1 rows. Leave some out with a filter."),
-        (world.upload("text/plain", &[b'a'; (1 << 20) + 1]), size),
-        (world.upload("text/html", b"a"), &other),
-        (world.upload("", b"\xff"), &none),
-        (world.upload("Image/JPG; a=b", b"GIF89a\x80"), contradicted),
-        (range.header("Range", "bytes=900-"), beyond),
+    for (line, token, with, hint) in [
+        ("GET nope", "", "", unknown),
+        ("GET users/export", "{root}", "X-API-Key: {key}", too_many),
+        (
+            "POST uploads",
+            "{ann}",
+            "file text/plain {1025 KiB}",
+            "The file may have at most 1048576 bytes.",
+        ),
+        ("POST uploads", "{ann}", "file text/html a", &other),
+        ("POST uploads", "{ann}", "file Image/JPG;a=b GIF89a", contradicted),
+        ("GET uploads/{own}/download", "{ann}", "Range: bytes=900-", beyond),
     ] {
-        request.send().has(json!({ "hint": hint }));
+        world.request(&world.api, line, token, with).send().has(json!({ "hint": hint }));
     }
+    let no_type = file_form("a", "", b"\xff").bytes();
+    let answer = world.api.upload_request(world.fill_in("{ann}"), no_type).send();
+    answer.has(json!({ "hint": none }));
     let limits = [("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")];
     let limited = Server::start(&[&limits[..], &[("CLOAKROOM_DOCS", "off")]].concat());
     let hint = "The endpoints of the API are below /api/v1.";

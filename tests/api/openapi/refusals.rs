@@ -1,143 +1,225 @@
-//! The examples of refusals (403) and of bad fields (422) are those that each operation gives, no more and no fewer.
+//! Requests that are refused, in a table, and what sends them.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Value, json};
+use std::collections::HashMap;
 
 use crate::harness::*;
-use crate::openapi::document::everything;
-use crate::openapi::scene::{Everything, Scene};
 
-/// Requests with bad fields: the operations, what has the fields, and the fields.
-fn bad_fields() -> [(&'static str, &'static str, Value); 21] {
-    let json = "application/json";
-    let user = json!({ "email": "ann", "name": "Ann", "password": PASSWORD });
-    let new_password = json!({ "current_password": PASSWORD, "new_password": "short" });
-    [
-        (
-            "register request_password_reset update_my_profile create_user update_user admin_update_user",
-            json,
-            user,
-        ),
-        (
-            "login confirm_email begin_second_factor confirm_second_factor disable_second_factor",
-            json,
-            json!({}),
-        ),
-        ("renew_recovery_codes delete_my_account restore_files", json, json!({})),
-        ("refresh_tokens refresh_tokens_by_other_path", json, json!({ "refresh_token": 5 })),
-        ("logout", "query", json!({ "scope": "mine" })),
-        ("reset_password", json, json!({ "token": "x", "new_password": "short" })),
-        ("create_personal_token", json, json!({ "expires_in_days": 400 })),
-        ("change_password", json, new_password),
-        (
-            "list_users admin_list_users",
-            "query",
-            json!({ "role": "owner", "page": 2, "limit": 10 }),
-        ),
-        (
-            "list_audit_events export_audit_events",
-            "query",
-            json!({ "outcome": "failed", "from": "yesterday" }),
-        ),
-        ("admin_get_daily_statistics", "query", json!({ "days": 366 })),
-        ("export_users export_users_csv", "query", json!({ "format": "pdf" })),
-        ("export_all_users", "query", json!({ "bom": "perhaps" })),
-        ("list_files", "query", json!({ "sort_by": "size", "page": 2, "limit": 10 })),
-        ("upload_file", "query", json!({})),
-        ("upload_file", "multipart/form-data", json!({ "description": "a" })),
-        ("update_file", json, json!({ "filename": ".." })),
-        ("delete_file", "query", json!({ "permanently": "perhaps" })),
-        ("list_changes", "query", json!({ "after": "x" })),
-        ("create_file_link", json, json!({ "expires_in_minutes": 43_201 })),
-        ("test_only_create_user", json, json!({ "role": "owner" })),
-    ]
+/// A request; its bearer token, if it has one; a header, a body, or a file of a media type; and the status and the reason
+/// of its answer. Paths without a slash in front are below `/api/v1`, and `{names}` are those of [`World`].
+type Row = (&'static str, &'static str, &'static str, u16, &'static str);
+
+/// Settings, and what a service with them refuses, one after the other.
+type Refusals = (&'static [(&'static str, &'static str)], &'static [Row]);
+
+#[rustfmt::skip]
+pub const REFUSALS: &[Refusals] = &[
+    (&SETTINGS, &[
+        ("GET auth/me", "", "", 401, "AUTHENTICATION_REQUIRED"),
+        ("POST auth/refresh", "", "", 401, "REFRESH_TOKEN_REQUIRED"),
+        ("GET auth/me", "", "Authorization: Basic YTpi", 401, "INVALID_AUTHENTICATION_SCHEME"),
+        ("GET auth/me", "a b", "", 401, "INVALID_AUTHORIZATION_HEADER"),
+        ("GET auth/me", "nonsense", "", 401, "INVALID_TOKEN"),
+        ("GET auth/me", "{refresh}", "", 401, "NOT_AN_ACCESS_TOKEN"),
+        ("POST auth/refresh", "", r#"{"refresh_token": "{ann}"}"#, 401, "NOT_A_REFRESH_TOKEN"),
+        ("GET auth/me", "{expired}", "", 401, "TOKEN_EXPIRED"),
+        ("GET auth/me", "{ended}", "", 401, "SESSION_ENDED"),
+        ("GET auth/me", "{of nobody}", "", 401, "ACCOUNT_NOT_USABLE"),
+        ("GET auth/me", "cloak_00000000000000000000000000000000000iqUEf", "", 401, "PERSONAL_TOKEN_ENDED"),
+        ("GET auth/me", "{camera}", "", 403, "UPLOAD_TOKEN"),
+        // Nothing says which of these accounts exists.
+        ("POST auth/login", "", r#"{"username": "ann", "password": "wrong horse"}"#, 401, "BAD_CREDENTIALS"),
+        ("POST auth/login", "", r#"{"username": "nobody", "password": "wrong horse"}"#, 401, "BAD_CREDENTIALS"),
+        ("POST auth/login", "", r#"{"username": "carl", "password": "wrong horse"}"#, 401, "BAD_CREDENTIALS"),
+        ("POST auth/login", "", r#"{"username": "carl", "password": "{password}"}"#, 403, "ACCOUNT_INACTIVE"),
+        ("POST auth/login", "", r#"{"username": "fay", "password": "{password}"}"#, 401, "SECOND_FACTOR_REQUIRED"),
+        ("POST auth/login", "", r#"{"username": "fay", "password": "{password}", "code": "no code"}"#,
+            401, "SECOND_FACTOR_INVALID"),
+        ("POST auth/login", "", r#"{"username": "gus", "password": "{password}"}"#, 401, "TOO_MANY_WRONG_CODES"),
+        ("GET users/export", "{root}", "", 401, "EXPORT_API_KEY_REQUIRED"),
+        ("GET users/export", "{root}", "X-API-Key: wrong", 401, "INVALID_API_KEY"),
+        ("GET users/export", "{root}", "X-API-Key: {key}", 413, "EXPORT_TOO_LARGE"),
+        ("DELETE users/{unknown}", "{root}", "", 404, "USER_NOT_FOUND"),
+        ("DELETE auth/sessions/{unknown}", "{root}", "", 404, "SESSION_NOT_FOUND"),
+        ("DELETE auth/tokens/{unknown}", "{root}", "", 404, "TOKEN_NOT_FOUND"),
+        ("DELETE uploads/{unknown}", "{root}", "", 404, "FILE_NOT_FOUND"),
+        ("POST auth/register", "", r#"{"username": "ANN", "email": "new@example.com", "password": "{password}"}"#,
+            400, "USERNAME_TAKEN"),
+        ("POST auth/register", "", r#"{"username": "new", "email": "ann@example.com", "password": "{password}"}"#,
+            400, "EMAIL_TAKEN"),
+        ("PUT users/me", "{ann}", r#"{"username": "root"}"#, 409, "USERNAME_TAKEN"),
+        ("PUT users/me", "{ann}", r#"{"email": "root@example.com"}"#, 409, "EMAIL_TAKEN"),
+        ("DELETE users/{root's id}", "{root}", "", 409, "LAST_ADMIN"),
+        ("POST auth/tokens", "{bob}", r#"{"name": "a"}"#, 409, "TOO_MANY_TOKENS"),
+        ("POST users/change-password", "{ann}", r#"{"current_password": "wrong horse", "new_password": "{password}"}"#,
+            400, "WRONG_PASSWORD"),
+        ("POST auth/reset-password", "", r#"{"token": "nonsense", "new_password": "{password}"}"#,
+            400, "INVALID_RESET_TOKEN"),
+        ("GET links/unknown", "", "", 404, "LINK_NOT_FOUND"),
+        ("POST uploads/{own}/links", "{ann}", "{}", 409, "TOO_MANY_LINKS"),
+        ("POST auth/second-factor", "{fay}", r#"{"current_password": "{password}"}"#, 409, "SECOND_FACTOR_ENABLED"),
+        ("POST auth/second-factor/confirm", "{ann}", r#"{"code": "123456"}"#, 404, "SECOND_FACTOR_NOT_FOUND"),
+        ("DELETE auth/second-factor", "{fay}", r#"{"current_password": "{password}", "code": "no code"}"#,
+            400, "SECOND_FACTOR_INVALID"),
+        ("GET uploads/{own}/download", "{ann}", "Range: bytes=900-", 416, "RANGE_NOT_SATISFIABLE"),
+        ("DELETE uploads/{own}", "{ann}", "If-Match: \"99\"", 412, "PRECONDITION_FAILED"),
+        ("GET changes?after=0-0-00000000000000000000000000000000-0000000000000000", "{ann}", "", 410, "GONE"),
+        ("GET /nope", "", "", 404, "PATH_NOT_FOUND"),
+        ("GET nope", "{ann}", "", 404, "PATH_NOT_FOUND"),
+        ("GET users/test-only/alive", "{ann}", "", 404, "FEATURE_OFF"),
+        ("PUT auth/me", "", "", 405, "METHOD_NOT_ALLOWED"),
+        ("GET uploads?limit=1000", "{ann}", "", 400, "LIMIT_OUT_OF_RANGE"),
+        ("GET uploads?offset=-1", "{ann}", "", 400, "OFFSET_OUT_OF_RANGE"),
+        ("POST auth/login", "", "{129 KiB}", 413, "BODY_TOO_LARGE"),
+        ("POST auth/login", "", "Content-Encoding: gzip\nno JSON", 415, "CONTENT_ENCODING"),
+        ("POST uploads", "{ann}", "file text/plain {1025 KiB}", 413, "FILE_TOO_LARGE"),
+        ("POST uploads", "{ann}", "file text/html <p>", 415, "TYPE_NOT_ALLOWED"),
+        ("POST uploads", "{ann}", "file image/jpeg GIF89a", 415, "TYPE_CONTRADICTED"),
+    ]),
+    (&[("CLOAKROOM_AUTH_ENABLED", "false"), ("CLOAKROOM_SMTP_URL", "none"), ("CLOAKROOM_METRICS", "off")], &[
+        ("POST users", "", r#"{"email": "cy@example.com", "name": "Cy", "invite": true}"#, 404, "FEATURE_OFF"),
+        ("GET /metrics", "", "", 404, "PATH_NOT_FOUND"),
+        ("POST users/change-password", "", r#"{"current_password": "{password}", "new_password": "{password}"}"#,
+            403, "DEVELOPMENT_ADMIN"),
+        ("GET auth/me", "", "Host: evil.example", 403, "FOREIGN_PAGE"),
+    ]),
+    (&[SETTINGS[0], SETTINGS[1], ("CLOAKROOM_API_KEY_SCOPE", "all")], &[
+        ("POST auth/login", "", "{}", 401, "API_KEY_REQUIRED"),
+        ("POST auth/login", "", "X-API-Key: wrong", 401, "INVALID_API_KEY"),
+    ]),
+    (&[SETTINGS[0], ("CLOAKROOM_STORAGE_QUOTA", "10")], &[
+        ("GET users/export", "{ann}", "", 500, "API_KEY_MISCONFIGURED"),
+        ("POST uploads", "{ann}", "file text/plain more than ten bytes", 507, "STORAGE_FULL"),
+    ]),
+    (&[("CLOAKROOM_EMAIL_CONFIRMATION", "required")], &[
+        ("POST auth/confirm-email", "", r#"{"password": "{password}", "token": "nonsense"}"#,
+            400, "INVALID_CONFIRMATION_TOKEN"),
+    ]),
+    (&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true"), ("CLOAKROOM_RATE_LIMIT_AUTH", "1")], &[
+        ("POST auth/login", "", r#"{"username": "ann", "password": "wrong horse"}"#, 401, "BAD_CREDENTIALS"),
+        ("POST auth/login", "", r#"{"username": "ann"}"#, 429, "LOGIN_RATE_LIMITED"),
+        ("POST auth/register", "", r#"{"username": "ann", "email": "new@example.com", "password": "{password}"}"#,
+            400, "USERNAME_TAKEN"),
+        ("POST auth/register", "", "{}", 429, "RATE_LIMITED"),
+    ]),
+];
+
+/// Operations, and a query or the fields of a body that they refuse with what they show of 422.
+#[rustfmt::skip]
+pub const BAD_FIELDS: &[(&str, &str)] = &[
+    ("register request_password_reset update_my_profile create_user update_user admin_update_user",
+        r#"{"email": "ann", "name": "Ann", "password": "{password}"}"#),
+    ("login confirm_email begin_second_factor confirm_second_factor disable_second_factor", "{}"),
+    ("renew_recovery_codes delete_my_account restore_files", "{}"),
+    ("refresh_tokens refresh_tokens_by_other_path", r#"{"refresh_token": 5}"#),
+    ("logout", "scope=mine"),
+    ("reset_password", r#"{"token": "x", "new_password": "short"}"#),
+    ("create_personal_token", r#"{"expires_in_days": 400}"#),
+    ("change_password", r#"{"current_password": "{password}", "new_password": "short"}"#),
+    ("list_users admin_list_users", "role=owner&page=2&limit=10"),
+    ("list_audit_events export_audit_events", "outcome=failed&from=yesterday"),
+    ("admin_get_daily_statistics", "days=366"),
+    ("export_users export_users_csv", "format=pdf"),
+    ("export_all_users", "bom=perhaps"),
+    ("list_files", "sort_by=size&page=2&limit=10"),
+    ("upload_file", ""),
+    ("upload_file", "field description a"),
+    ("update_file", r#"{"filename": ".."}"#),
+    ("delete_file", "permanently=perhaps"),
+    ("list_changes", "after=x"),
+    ("create_file_link", r#"{"expires_in_minutes": 43201}"#),
+    ("test_only_create_user", r#"{"role": "owner"}"#),
+];
+
+const SETTINGS: [(&str, &str); 5] = [
+    ("CLOAKROOM_API_KEY_ENABLED", "true"),
+    ("CLOAKROOM_API_KEY", "a-key-for-tests-0123456789"),
+    ("CLOAKROOM_EXPORT_MAX_ROWS", "1"),
+    ("CLOAKROOM_HEAD_TIMEOUT_SECONDS", "1"),
+    ("CLOAKROOM_MAX_UPLOAD_SIZE", "1048576"),
+];
+
+/// A service with the accounts, files and tokens that provoke most errors, and what the names in the table stand for.
+pub struct World {
+    pub api: Server,
+    names: HashMap<&'static str, String>,
 }
 
-/// The keys of those of the answers that have the status.
-fn given(answers: impl IntoIterator<Item = Answer>, status: u16) -> BTreeSet<String> {
-    let answers = answers.into_iter().filter(|answer| answer.status == status);
-    answers.map(|answer| key(&answer.json())).collect()
-}
+impl World {
+    pub fn start() -> World {
+        let (api, [root, ann, bob, fay, gus, _]) =
+            Server::with_users(&SETTINGS, ["root", "ann", "bob", "fay", "gus", "carl"]);
+        for user in [&fay, &gus] {
+            api.new_second_factor(user, PASSWORD);
+        }
+        let own = api.new_file(&ann, "a.txt", &"a".repeat(900));
+        // Bob has as many personal access tokens, and the file as many links, as one may have.
+        api.database.run(&format!(
+            "UPDATE users SET is_active = false WHERE username = 'carl';
+             UPDATE users SET wrong_codes = 100 WHERE username = 'gus';
+             INSERT INTO personal_tokens (id, user_id, token_hash, name, scope, expires_at)
+             SELECT gen_random_uuid(), id, sha256(n::text::bytea), 'a', 'read', now() + interval '1 day'
+             FROM users, generate_series(1, 50) n WHERE username = 'bob';
+             INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at)
+             SELECT gen_random_uuid(), id, user_id, sha256(n::text::bytea), false, now() + interval '1 day'
+             FROM files, generate_series(1, 100) n WHERE id = '{own}'"
+        ));
+        let camera = api.create_token(&ann, json!({"name": "a camera", "scope": "upload"}));
+        let camera = camera.expect(201).json()["token"].as_str().expect("a token").to_owned();
+        let changed = |claim, value| sign(with_member(&claims(&ann.access), claim, value));
+        let names = HashMap::from([
+            ("{expired}", changed("exp", json!(now() - 9))),
+            ("{ended}", changed("sid", json!(UNKNOWN_ID))),
+            ("{of nobody}", changed("sub", json!(UNKNOWN_ID))),
+            ("{ann}", ann.access),
+            ("{refresh}", ann.refresh),
+            ("{bob}", bob.access),
+            ("{fay}", fay.access),
+            ("{camera}", camera),
+            ("{root's id}", root.id().to_owned()),
+            ("{root}", root.access),
+            ("{own}", own),
+            ("{unknown}", UNKNOWN_ID.to_owned()),
+            ("{password}", PASSWORD.to_owned()),
+            ("{key}", SETTINGS[1].1.to_owned()),
+            ("{129 KiB}", "a".repeat(129 << 10)),
+            ("{1025 KiB}", "a".repeat(1025 << 10)),
+        ]);
+        World { api, names }
+    }
 
-/// A path with this id in place of each of its variables.
-fn with_ids(path: &str, id: &str) -> String {
-    let parts = path.split('/').map(|part| if part.starts_with('{') { id } else { part });
-    parts.collect::<Vec<_>>().join("/")
-}
+    /// A text with what its names stand for.
+    pub fn fill_in(&self, text: &str) -> String {
+        self.names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
 
-#[test]
-fn each_operation_gives_the_bad_fields_that_it_shows() {
-    let document = everything();
-    let all = Everything::start();
-    let scene = Scene::new(&all, PASSWORD);
-    for operation in Operation::all(&document) {
-        let id = operation.id();
-        let mut requests = Vec::new();
-        if operation.path.contains('{') {
-            let path = with_ids(operation.path, "no-id");
-            requests.push(all.api.request_at_root(&operation.method, &path).by(&scene.sender));
+    /// The request of a row to one of the services.
+    pub fn request(&self, api: &Server, line: &str, token: &str, with: &str) -> Request {
+        let (method, path) = line.split_once(' ').expect("a method and a path");
+        let path = match path.starts_with('/') {
+            true => path.to_owned(),
+            false => format!("/api/v1/{}", self.fill_in(path)),
+        };
+        let mut request = api.request_at_root(method, &path);
+        if !token.is_empty() {
+            request = request.by(self.fill_in(token));
         }
-        if operation.bodies().any(|(media_type, _)| media_type == "application/json") {
-            requests.push(scene.request(&operation, "query", &json!({})).body("{"));
-        }
-        for (ids, media_type, fields) in bad_fields() {
-            if ids.split(' ').any(|one| one == id) {
-                requests.push(scene.request(&operation, media_type, &fields));
-            }
-        }
-        if id == "upload_file" {
-            requests.extend(["one", "another"].map(|content| {
-                let request =
-                    scene.request(&operation, "multipart/form-data", &json!({ "file": content }));
-                request.header("Idempotency-Key", "a-key")
-            }));
-        }
-        let answers = requests.iter().map(Request::send);
-        assert_eq!(given(answers, 422), operation.keys(422), "{id}");
+        self.fill_in(with).split_terminator('\n').fold(request, with_part)
     }
 }
 
-#[test]
-fn each_operation_gives_the_refusals_that_it_shows() {
-    let settings = [
-        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
-        ("CLOAKROOM_EXPORT_REQUIRE_ADMIN", "true"),
-        ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
-    ];
-    let (document, api) = (document(&settings), Server::start(&settings));
-    let (admin, ann) = (api.sign_up_admin("root"), api.sign_up("ann"));
-    api.new_second_factor(&admin, PASSWORD);
-    let without = api.sign_up_admin("without");
-    let file = api.new_file(&ann, "a.txt", "a");
-    let (token, read_only) = (api.new_token(&admin, false), api.new_token(&admin, true));
-    let wanted = json!({"name": "a camera", "scope": "upload"});
-    let camera = api.create_token(&ann, wanted).expect(201).json()["token"].clone();
-    let camera = camera.as_str().expect("a token").to_owned();
-    for operation in Operation::all(&document) {
-        let (id, shown) = (operation.id(), operation.keys(403));
-        if shown.is_empty() || id == "login" {
-            continue;
+/// Adds a header, a form with a file or a field, or a body.
+pub fn with_part(request: Request, part: &str) -> Request {
+    let of_form = |kind: &str| part.strip_prefix(kind).and_then(|rest| rest.split_once(' '));
+    let form = match (of_form("file "), of_form("field ")) {
+        (Some((media_type, content)), _) => file_form("a", media_type, content.as_bytes()),
+        (_, Some((name, value))) => Form::default().field(name, value),
+        _ => {
+            return match part.split_once(": ") {
+                Some((name, value)) if !part.starts_with('{') => request.header(name, value),
+                _ => request.body(part),
+            };
         }
-        let path = operation.path.replace("{user_id}", admin.id()).replace("{file_id}", &file);
-        let path = with_ids(&path, UNKNOWN_ID);
-        let mut senders = vec![&token, &read_only];
-        if shown.iter().any(|key| key.contains("ADMIN_REQUIRED")) {
-            senders.extend([&ann.access, &without.access]);
-        }
-        if shown.iter().any(|key| key.contains("UPLOAD_TOKEN")) {
-            senders = vec![&camera];
-        }
-        if shown.iter().any(|key| key.contains("OWN_SECOND_FACTOR")) {
-            senders.push(&admin.access);
-        }
-        let request =
-            api.request_at_root(&operation.method, &path).json(json!({ "role": "admin" }));
-        // What only some values of the query are refused for.
-        let query = if id == "delete_file" { "permanently=true" } else { "" };
-        let with_query = api.request_at_root(&operation.method, &format!("{path}?{query}"));
-        let answers = senders.into_iter().map(|sender| request.clone().by(sender).send());
-        let answers = answers.chain([with_query.by(&token).json(json!({})).send()]);
-        assert_eq!(given(answers, 403), shown, "{id}");
-    }
+    };
+    let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
+    request.header("Content-Type", &media_type).body(form.bytes())
 }

@@ -1,7 +1,5 @@
 //! Requests as the document describes them, by an administrator to whom belongs what their paths name.
 
-use serde_json::{Value, json};
-
 use super::document::ALL_ON;
 use crate::harness::*;
 
@@ -65,21 +63,22 @@ impl Scene<'_> {
         Scene { api, confirming, sender, variables }
     }
 
+    /// A request with this query, or none, and without a body.
+    pub fn with_query(&self, operation: &Operation, query: &str) -> Request {
+        let fill_in = |path: String, (name, value): &(&str, String)| path.replace(name, value);
+        let path = self.variables.iter().fold(operation.path.to_owned(), fill_in);
+        let api = if path.contains("confirm") { self.confirming } else { self.api };
+        let request = api.request_at_root(&operation.method, &format!("{path}{query}"));
+        let is_open = operation.json["security"] == json!([]);
+        if is_open { request } else { request.by(&self.sender) }
+    }
+
     /// A request with these values, in its query or in a body of the media type.
     pub fn request(&self, operation: &Operation, media_type: &str, values: &Value) -> Request {
-        let path = self
-            .variables
-            .iter()
-            .fold(operation.path.to_owned(), |path, (name, value)| path.replace(name, value));
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let pairs: Vec<_> = members(values).map(|(name, value)| (name, text(value))).collect();
         let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
-        let with_query = |query: &str| {
-            let api = if path.contains("confirm") { self.confirming } else { self.api };
-            let request = api.request_at_root(&operation.method, &format!("{path}{query}"));
-            let is_open = operation.json["security"] == json!([]);
-            if is_open { request } else { request.by(&self.sender) }
-        };
+        let with_query = |query: &str| self.with_query(operation, query);
         match media_type {
             "query" => with_query(&format!("?{encoded}")),
             "application/json" => with_query("").json(values.clone()),

@@ -1,8 +1,6 @@
 //! What administrators cannot do with a personal access token: whoever steals one must not be able to keep the power of
 //! an administrator. `accounts/current_password.rs` has what they confirm with their password.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 const REFUSED: &str = "Not enough permissions";

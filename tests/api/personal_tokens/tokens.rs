@@ -1,8 +1,6 @@
 //! Personal access tokens: their form, what they may be used for, and what ends them. `access.rs` has the table of the
 //! endpoints that accept them.
 
-use serde_json::json;
-
 use crate::harness::*;
 use crate::service::access;
 use crate::sign_in::tokens::challenge;
@@ -256,8 +254,7 @@ fn requests_with_tokens_share_a_bucket_of_their_user_and_rejected_ones_count_for
 
 #[test]
 fn a_leaked_token_cannot_keep_its_owner_from_revoking_it() {
-    let api = Server::start(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) = Server::with_users(&[("CLOAKROOM_RATE_LIMIT_ENABLED", "true")], ["root"]);
     let leaked = api.new_token(&root, true);
     // It floods what it may read and what refuses it, each until it is refused for its number.
     for (method, path, status) in [

@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::files::parallel_uploads::{PATIENT, request, sent_together};
 use crate::harness::*;
 
@@ -23,8 +20,7 @@ fn form(content: &str) -> Form {
 
 #[test]
 fn an_upload_that_is_sent_again_is_answered_as_the_first_one() {
-    let api = Server::start(&[]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     let first = keyed(&api, &ann, "k1", form("content")).expect(201);
     assert!(!first.has_header("Idempotency-Replayed"));
     for key in ["k1", "\"k1\"", " k1 "] {
@@ -57,8 +53,7 @@ fn an_upload_that_is_sent_again_is_answered_as_the_first_one() {
 
 #[test]
 fn a_key_belongs_to_one_request() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     keyed(&api, &ann, "k1", form("content")).expect(201);
     let file = |name, kind, text: &str| file_form(name, kind, text.as_bytes());
     for (reason, other) in [
@@ -83,8 +78,7 @@ fn a_key_belongs_to_one_request() {
 #[test]
 fn a_malformed_key_is_refused_before_the_body() {
     let is_documented = validator("/components/parameters/Idempotency-Key/schema");
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let long = "k".repeat(256);
     let quoted = format!("\"{long}\"");
     for key in [
@@ -109,8 +103,7 @@ fn a_malformed_key_is_refused_before_the_body() {
 
 #[test]
 fn a_first_upload_that_failed_leaves_no_trace() {
-    let api = Server::start(&[("CLOAKROOM_USER_STORAGE_QUOTA", "20")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_USER_STORAGE_QUOTA", "20")], ["ann"]);
     keyed(&api, &ann, "k1", file_form("a.gif", "image/gif", b"GIF89a")).expect(415);
     keyed(&api, &ann, "k1", form(&numbers(30))).expect(507);
     keyed(&api, &ann, "k1", Form::default()).expect(422);
@@ -141,8 +134,7 @@ fn of_twenty_uploads_with_one_key_at_one_moment_one_is_recorded() {
 
 #[test]
 fn a_user_has_at_most_ten_thousand_keys() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let first = keyed(&api, &ann, "k0", form("content")).expect(201);
     api.database.run(&format!(
         "INSERT INTO idempotency_keys (user_id, key, file_id, request_hash, file_size, created_at)

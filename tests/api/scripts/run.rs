@@ -11,7 +11,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
 
 use crate::harness::*;
 

@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const TRUSTED: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");

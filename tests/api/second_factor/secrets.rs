@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const A: (&str, &str) = ("CLOAKROOM_SEAL_KEYS", "a-key-for-second-factors-0123456789");

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// The kinds of mail that were queued for a user after the first ones, in the order of queueing.

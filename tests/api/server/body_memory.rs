@@ -4,7 +4,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use socket2::{Domain, Socket, Type};
 
 use crate::harness::*;

@@ -1,8 +1,6 @@
 //! Bytes above ASCII in the headers of a request: they are opaque (RFC 9110, 5.5), and no header that has them is as if
 //! it were absent.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Sends a request with headers of any bytes.

@@ -7,9 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 /// Sends the head of a login and waits until the handler reads its body, which is returned.

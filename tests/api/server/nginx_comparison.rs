@@ -5,8 +5,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
-
 use super::mutated_requests::{NEXT, Random};
 use crate::harness::*;
 

@@ -4,8 +4,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const GET: &str = "GET /healthz HTTP/1.1\r\nHost: x\r\n";

@@ -6,8 +6,6 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::harness::*;
 
 #[test]

@@ -5,9 +5,6 @@ use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 /// What waits for a lock of the test does not give up.

@@ -1,8 +1,6 @@
 //! Who may use which endpoint: each is requested anonymously, by a user, by another user, by an admin, and with an
 //! admin's personal access tokens.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 pub type Row = (&'static str, &'static str, [u16; 6]);
@@ -126,9 +124,10 @@ fn new_public_file(api: &Server, owner: &Tokens) -> String {
 
 #[test]
 fn everyone_gets_what_the_table_says() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-    let [user, _, third] = ["user", "other", "third"].map(|name| api.sign_up(name));
-    let root = api.sign_up_admin("root");
+    let (api, [user, _, third, root]) = Server::with_users(
+        &[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")],
+        ["user", "other", "third", "root"],
+    );
     let (file, public) = (api.new_file(&user, "a.txt", "text"), new_public_file(&api, &third));
     let mut senders: Vec<_> = [None, Some("user"), Some("other"), Some("root")]
         .map(|name| name.map(str::to_owned))
@@ -195,9 +194,7 @@ fn with_authentication_off_everyone_is_the_development_admin() {
 
 #[test]
 fn the_role_is_the_tokens_until_it_ends() {
-    let api = Server::start(&[]);
-    let root = api.sign_up_admin("root");
-    let ann = api.sign_up("ann");
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
     let promote = || api.update_user(&root, ann.id(), json!({"role": "admin"})).expect(200);
     promote();
     api.list_users(&ann, "").refused(401, "Invalid token");

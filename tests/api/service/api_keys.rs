@@ -1,7 +1,5 @@
 //! API keys: for exports, or for every endpoint. `exports/users.rs` has all combinations for exports.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const ON: (&str, &str) = ("CLOAKROOM_API_KEY_ENABLED", "true");

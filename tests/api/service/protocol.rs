@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 #[test]
@@ -62,8 +60,7 @@ fn every_answer_carries_the_common_headers() {
 
 #[test]
 fn a_path_is_known_with_and_without_a_trailing_slash_and_head_like_get() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     for (method, path, status) in [
         ("GET", "/api/v1/auth/me/", 200),
         ("GET", "/readyz/", 200),
@@ -232,8 +229,7 @@ fn a_page_of_another_origin_sees_what_it_is_refused_with() {
         ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
         ("CLOAKROOM_RATE_LIMIT_AUTH", "2"),
     ];
-    let api = Server::start(&settings);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&settings, ["ann"]);
     let file = api.new_file(&ann, "a.txt", "text");
     let link = match has_extras() {
         true => api.new_link(&ann, &file),
@@ -276,8 +272,7 @@ fn a_page_of_another_origin_sees_what_it_is_refused_with() {
 
 #[test]
 fn each_request_is_one_line_without_secrets() {
-    let api = Server::start(&[]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.login("ann@example.com", "wrong horse").expect(401);
     let answer = api.get("/auth/me?token=s3cret&email=ann@example.com", &ann).expect(200);
     for path in ["/users/ann@example.com/x", "/users/ann%40example.com/x", "/a%0AINFO%20forged"] {
@@ -355,8 +350,7 @@ fn requests_of_monitoring_are_logged_at_debug_unless_they_fail() {
 /// The unit tests of `telemetry/access_log.rs` show that lines of text have the same parts.
 #[test]
 fn a_line_has_the_request_its_outcome_and_the_account_as_soon_as_it_is_known() {
-    let api = Server::start(&[("CLOAKROOM_LOG_FORMAT", "json")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_LOG_FORMAT", "json")], ["ann"]);
     let line_of = |id: &str| -> Value { serde_json::from_str(&api.logged(id)).expect("JSON") };
     let expect = |id: &str, parts: Value| {
         let mut line = line_of(id);

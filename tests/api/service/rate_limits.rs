@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use serde_json::json;
-
 use super::access;
 use crate::harness::*;
 
@@ -62,8 +60,8 @@ fn each_auth_endpoint_has_five_requests_a_minute_for_an_address() {
 
 #[test]
 fn the_general_class_counts_per_user_over_all_its_endpoints() {
-    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "10")]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) =
+        Server::with_users(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "10")], ["ann", "bob"]);
     use_up(10, 200, |n| if n % 2 == 0 { api.me(&ann) } else { api.profile(&ann) });
     let bad = api.request("PUT", "/users/me").by(&ann).body("not json");
     bad.send().refused(429, "Rate limit exceeded");
@@ -72,8 +70,7 @@ fn the_general_class_counts_per_user_over_all_its_endpoints() {
 
 #[test]
 fn change_password_has_five_requests_a_minute_for_a_user() {
-    let api = Server::start(&[ON]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[ON], ["ann", "bob"]);
     let guess = |token: &str| api.change_password(token, "wrong horse", NEW_PASSWORD);
     use_up(5, 400, |_| guess(&ann.access));
     api.change_password(&ann, PASSWORD, NEW_PASSWORD).refused(429, "Rate limit exceeded");
@@ -85,8 +82,7 @@ fn change_password_has_five_requests_a_minute_for_a_user() {
 
 #[test]
 fn refreshes_with_a_good_token_count_for_their_session_and_others_for_the_address() {
-    let api = Server::start(&[ON]);
-    let (ann, bob) = (api.sign_up("ann"), api.sign_up("bob"));
+    let (api, [ann, bob]) = Server::with_users(&[ON], ["ann", "bob"]);
     // An office behind one address: its bad tokens use up what the address has.
     use_up(5, 401, |_| api.refresh("nonsense"));
     let in_header = |token: &str| api.request("POST", "/auth/refresh").by(token).send();
@@ -173,8 +169,7 @@ fn only_probes_and_pages_have_no_limit_and_only_they_and_links_need_no_key() {
 
 #[test]
 fn a_request_refused_by_its_role_counts_for_its_class() {
-    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_ADMIN", "2")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[ON, ("CLOAKROOM_RATE_LIMIT_ADMIN", "2")], ["ann"]);
     use_up(2, 403, |_| api.admin_stats(&ann));
     // Another class has a bucket of its own.
     api.profile(&ann).expect(200);
@@ -238,8 +233,7 @@ fn a_site_with_many_ipv6_networks_has_eight_times_the_limit_of_one() {
 
 #[test]
 fn rejected_tokens_count_against_the_address() {
-    let api = Server::start(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "3")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[ON, ("CLOAKROOM_RATE_LIMIT_GENERAL", "3")], ["ann"]);
     use_up(3, 401, |n| if n == 2 { api.profile(Anonymous) } else { api.me("nonsense") });
     api.me(&ann).expect(200);
 }

@@ -2,8 +2,6 @@
 //! this host shows: neither to one whose name resolves to this host (DNS rebinding), nor to one that sends requests
 //! without reading the answers.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const OFF: (&str, &str) = ("CLOAKROOM_AUTH_ENABLED", "false");

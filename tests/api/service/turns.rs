@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, available_parallelism};
 use std::time::Instant;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// The service is behind a proxy on this host, which tells it the clients' addresses.

@@ -1,8 +1,6 @@
 //! The endpoints that list and end sessions, and the maximum age of a session. `sign_in/sessions.rs` has sign-in, refresh and
 //! logout.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 use crate::sign_in::revocations::keep_unmarked;
 

@@ -1,8 +1,6 @@
 //! What clients of version 1 of the API need: claims that they show, another path and name of a refresh, the body of a
 //! sign-out. `exports/users.rs` has the columns that they read, and `protocol.rs` the credentials that they send.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 #[test]
@@ -36,8 +34,8 @@ fn an_access_token_has_the_address_and_nothing_decides_by_it() {
 
 #[test]
 fn the_longest_names_fit_in_a_token() {
-    let api = Server::start(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
-    let root = api.sign_up_admin("root");
+    let (api, [root]) =
+        Server::with_users(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")], ["root"]);
     let long = |c: &str| c.repeat(500);
     let account = json!({"username": long("ä字"), "email": long("字"), "password": PASSWORD});
     let account = with_member(&account, "username", long("字"));

@@ -5,8 +5,6 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const ON: (&str, &str) = ("CLOAKROOM_RATE_LIMIT_ENABLED", "true");

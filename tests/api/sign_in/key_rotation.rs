@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use jwt_simple::prelude::HS256Key;
-use serde_json::json;
 
 use crate::harness::*;
 

@@ -1,8 +1,6 @@
 //! Passwords that keyboards send in different forms of Unicode: they are hashed in NFC, and what was sent is the second
 //! try, so that hashes of other forms go on.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 pub const COMPOSED: &str = "M\u{fc}llerstrasse";

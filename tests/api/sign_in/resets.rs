@@ -1,7 +1,5 @@
 //! Password reset by e-mail.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 const REQUESTED: &str = "If the e-mail exists, a reset message has been sent";

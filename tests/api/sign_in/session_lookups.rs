@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::*;

@@ -1,7 +1,5 @@
 //! Refresh, reuse of refresh tokens, logout.
 
-use serde_json::{Value, json};
-
 use crate::harness::*;
 
 #[test]

@@ -1,7 +1,5 @@
 //! Access tokens: which are accepted and which are refused. `auth/jwt.rs` has keys, algorithms, types and expiry.
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// The `WWW-Authenticate` of an answer to a request whose token is not accepted.

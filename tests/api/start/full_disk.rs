@@ -7,9 +7,6 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use rustix::process::Signal;
-use serde_json::json;
-
 use crate::harness::*;
 
 /// A small file system in the place of a data directory, for the processes in a namespace. It ends with the shell that
@@ -81,8 +78,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_start_that_is_not_the_first_serves_degraded_and_its_sweep_makes_room() {
-    let api = Server::start(&[("CLOAKROOM_JWT_SECRET", "")]);
-    let ann = api.sign_up("ann");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_JWT_SECRET", "")], ["ann"]);
     let [kept, deleted] = ["a.txt", "b.txt"].map(|name| api.new_file(&ann, name, name));
     // Two megabytes that were moved to the trash a hundred days ago.
     let day: String = api.database.value("SELECT (current_date - 100)::text");

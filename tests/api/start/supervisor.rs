@@ -9,8 +9,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::Signal;
-
 use crate::harness::*;
 
 /// A supervisor, which reads what it is sent at once: the queue of its socket is short.

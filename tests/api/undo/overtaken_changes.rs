@@ -3,8 +3,6 @@
 
 use std::thread;
 
-use serde_json::json;
-
 use crate::harness::*;
 
 /// A request about a file, which may be in the state of an `ETag` only.
