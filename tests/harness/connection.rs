@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::http_message::{HttpMessage, read_head};
+use super::{Credentials, Server};
 
 /// One connection. Reads and writes fail after 40 seconds without progress.
 pub struct RawConnection {
@@ -95,6 +96,26 @@ impl RawConnection {
 
     pub fn socket(&self) -> &TcpStream {
         self.stream.get_ref()
+    }
+}
+
+impl Server {
+    /// Sends a request without a body, given by its first line and perhaps headers, on a connection of its own.
+    pub fn begin(&self, lines: &str, sender: impl Credentials) -> RawConnection {
+        let token = sender.access_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let mut connection = RawConnection::open(&self.address);
+        let head = format!("{lines}\r\nHost: x\r\nConnection: close\r\n");
+        connection.send(head + &token.unwrap_or_default() + "\r\n");
+        connection
+    }
+
+    /// The same, and reads the head of its response, which must be a 200.
+    #[track_caller]
+    pub fn begin_reading(&self, lines: &str, sender: impl Credentials) -> RawConnection {
+        let mut connection = self.begin(lines, sender);
+        let head = connection.head().expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200"), "{lines}: {head}");
+        connection
     }
 }
 

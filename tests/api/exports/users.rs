@@ -379,12 +379,7 @@ fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
         if path.contains("audit") && !has_extras() {
             continue;
         }
-        let mut export = RawConnection::open(&api.address);
-        export.send(format!(
-            "GET /api/v1{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
-            root.access
-        ));
-        assert!(export.head().expect("a head").starts_with("HTTP/1.1 200"), "{path}");
+        let mut export = api.begin_reading(&format!("GET /api/v1{path} HTTP/1.1"), &root);
         let sizes = chunk_sizes(&export.rest());
         assert!(sizes.iter().sum::<usize>() > 800_000, "{path}: {sizes:?}");
         assert!(sizes.iter().all(|size| *size <= 256 << 10), "{path}: {sizes:?}");
@@ -394,16 +389,6 @@ fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
     }
 }
 
-/// Begins an export in this version of HTTP, of which 1.0 has no chunks, and reads nothing but the head.
-fn begin_export(api: &Server, version: &str) -> RawConnection {
-    let mut connection = RawConnection::open(&api.address);
-    let line = format!("GET /api/v1/users/export-full HTTP/{version}\r\n");
-    connection.send(line + "Host: x\r\nConnection: close\r\n\r\n");
-    let head = connection.head().expect("a head");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    connection
-}
-
 #[test]
 fn a_client_that_does_not_read_holds_no_database_connection() {
     let settings =
@@ -411,7 +396,7 @@ fn a_client_that_does_not_read_holds_no_database_connection() {
     let api = Server::start(&settings);
     // More than the buffers between the server and its client hold.
     insert_users(&api, 10_000, 5000);
-    let mut export = begin_export(&api, "1.0");
+    let mut export = api.begin_reading("GET /api/v1/users/export-full HTTP/1.0", Anonymous);
     let ann = api.sign_up("ann");
     api.profile(&ann).expect(200);
     // The export continues on a new connection after its last one has ended.
@@ -424,7 +409,7 @@ fn a_client_that_does_not_read_holds_no_database_connection() {
 fn an_export_that_fails_after_it_began_never_looks_complete() {
     let api = Server::start(&[]);
     insert_users(&api, 10_000, 5000);
-    let mut export = begin_export(&api, "1.1");
+    let mut export = api.begin_reading("GET /api/v1/users/export-full HTTP/1.1", Anonymous);
     api.database.run("ALTER TABLE users RENAME TO users_gone");
     // The server may reset the connection, which is no regular end of a response either.
     assert!(!export.rest().ends_with(b"0\r\n\r\n"), "it looks complete");

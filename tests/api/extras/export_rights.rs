@@ -79,33 +79,9 @@ impl World {
     }
 }
 
-/// Sends a request for an export in this version of HTTP.
-fn ask_for_export(
-    api: &Server,
-    path: &str,
-    version: &str,
-    sender: impl Credentials,
-) -> RawConnection {
-    let token = sender.access_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
-    let mut connection = RawConnection::open(&api.address);
-    connection.send(format!(
-        "GET /api/v1{path} HTTP/{version}\r\nHost: x\r\nConnection: close\r\n{}\r\n",
-        token.unwrap_or_default()
-    ));
-    connection
-}
-
-/// Begins an export, of which only the head is read.
-fn begin_export(
-    api: &Server,
-    path: &str,
-    version: &str,
-    sender: impl Credentials,
-) -> RawConnection {
-    let mut connection = ask_for_export(api, path, version, sender);
-    let head = connection.head().expect("a head");
-    assert!(head.starts_with("HTTP/1.1 200"), "{path}: {head}");
-    connection
+/// The first line of a request for an export.
+fn line(path: &str, version: &str) -> String {
+    format!("GET /api/v1{path} HTTP/{version}")
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {
@@ -123,7 +99,7 @@ fn what_ends_the_right_to_an_export_breaks_it_also_from_another_process() {
             for (by_token, senders) in senders.iter().enumerate() {
                 let (sender, version) = (&senders[k / 2], ["1.1", "1.0"][k % 2]);
                 let token = if by_token == 1 { &sender.personal } else { &sender.own.access };
-                let connection = begin_export(&world.api, path, version, token.clone());
+                let connection = world.api.begin_reading(&line(path, version), token.clone());
                 running.push((path, version, by_token, connection));
             }
         }
@@ -153,7 +129,7 @@ fn a_second_factor_that_administrators_need_and_that_is_taken_away_breaks_their_
         let name = format!("ann{n}");
         let ann = world.api.sign_up_admin(&name);
         let factor = world.api.new_second_factor(&ann, PASSWORD);
-        let mut export = begin_export(&world.api, path, "1.1", &ann);
+        let mut export = world.api.begin_reading(&line(path, "1.1"), &ann);
         world.api.forget_used_codes();
         world.second.disable_second_factor(&ann, PASSWORD, &factor.code()).expect(204);
         assert!(!export.rest().ends_with(LAST_CHUNK), "{path}");
@@ -166,9 +142,9 @@ fn a_second_factor_that_administrators_need_and_that_is_taken_away_breaks_their_
 fn where_users_may_export_the_loss_of_a_role_does_not_break_the_export_of_a_personal_token() {
     let world = World::start(&[]);
     let ann = world.sender("ann".into());
-    let mut of_users = begin_export(&world.api, EXPORTS[1], "1.1", &ann.personal);
-    let mut of_events = begin_export(&world.api, EXPORTS[3], "1.1", &ann.personal);
-    let mut of_nobody = begin_export(&world.api, EXPORTS[1], "1.1", Anonymous);
+    let mut of_users = world.api.begin_reading(&line(EXPORTS[1], "1.1"), &ann.personal);
+    let mut of_events = world.api.begin_reading(&line(EXPORTS[3], "1.1"), &ann.personal);
+    let mut of_nobody = world.api.begin_reading(&line(EXPORTS[1], "1.1"), Anonymous);
     world.change(&ann, json!({"role": "user"})).expect(200);
     assert!(of_users.rest().ends_with(LAST_CHUNK));
     assert!(!of_events.rest().ends_with(LAST_CHUNK));
@@ -189,11 +165,11 @@ fn what_only_expires_breaks_no_export_unless_something_ends_as_well() {
         let ann = world.sender(format!("ann{n}"));
         let exp = now() + 3;
         let token = sign(with_member(&claims(&ann.own.access), "exp", exp));
-        let mut by_access_token = begin_export(&world.api, path, "1.1", &token);
-        let mut by_personal_token = begin_export(&world.api, path, "1.1", &ann.personal);
+        let mut by_access_token = world.api.begin_reading(&line(path, "1.1"), &token);
+        let mut by_personal_token = world.api.begin_reading(&line(path, "1.1"), &ann.personal);
         let bob = world.sender(format!("bob{n}"));
-        let mut by_session = begin_export(&world.api, path, "1.1", &bob.own);
-        let mut by_session_that_ends = begin_export(&world.api, path, "1.1", &bob.own);
+        let mut by_session = world.api.begin_reading(&line(path, "1.1"), &bob.own);
+        let mut by_session_that_ends = world.api.begin_reading(&line(path, "1.1"), &bob.own);
         expire("personal_tokens", &ann.own);
         expire("sessions", &bob.own);
         wait_until(|| now() > exp);
@@ -224,9 +200,10 @@ fn an_export_that_has_waited_for_its_turn_is_refused_as_it_would_have_been_at_fi
         for (m, path) in EXPORTS.into_iter().enumerate() {
             let sender = world.sender(format!("sender{n}_{m}"));
             let token = if by_token { &sender.personal } else { &sender.own.access };
-            let running = [(); 2].map(|()| begin_export(&world.api, EXPORTS[0], "1.1", token));
+            let running =
+                [(); 2].map(|()| world.api.begin_reading(&line(EXPORTS[0], "1.1"), token));
             let events = world.api.database.count("audit_events WHERE action = 'users.export'");
-            let mut waiting = ask_for_export(&world.api, path, "1.1", token);
+            let mut waiting = world.api.begin(&line(path, "1.1"), token);
             // The gauge counts the request that asks for it.
             wait_until(|| requests() == 2.0);
             let answer = happen(&world, &sender).case(cause);
@@ -253,7 +230,7 @@ fn with_rouille_nothing_follows_either() {
     for (n, path) in EXPORTS.into_iter().enumerate() {
         let sender = world.sender(format!("sender{n}"));
         let [mut ended, mut whole] = [&sender.own.access, &sender.personal]
-            .map(|token| begin_export(&world.api, path, "1.1", token));
+            .map(|token| world.api.begin_reading(&line(path, "1.1"), token));
         world.second.end_session(&sender.other, &sender.own.session()).expect(204);
         let rest = ended.rest();
         assert!(rest.len() < 7 << 20, "{path}: {} bytes", rest.len());

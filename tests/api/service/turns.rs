@@ -14,23 +14,17 @@ const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30");
 const EXPORT: &str = "/api/v1/users/export-full";
 const BUSY: &str = "Service temporarily unavailable";
 
-/// Sends a request without a body by `sender` from the client address `from`, and does not wait for the response.
-fn begin(api: &Server, path: &str, sender: impl Credentials, from: &str) -> RawConnection {
-    let token = sender.access_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
-    let mut connection = RawConnection::open(&api.address);
-    connection.send(format!(
-        "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: {from}\r\n{}\r\n",
-        token.unwrap_or_default()
-    ));
-    connection
+/// The first lines of a request from this client address.
+fn lines(path: &str, from: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nX-Forwarded-For: {from}")
 }
 
-/// Begins an export, of which only the head is read.
+fn begin(api: &Server, path: &str, sender: impl Credentials, from: &str) -> RawConnection {
+    api.begin(&lines(path, from), sender)
+}
+
 fn begin_export(api: &Server, sender: impl Credentials, from: &str) -> RawConnection {
-    let mut connection = begin(api, EXPORT, sender, from);
-    let head = connection.head().expect("a head");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    connection
+    api.begin_reading(&lines(EXPORT, from), sender)
 }
 
 /// Inserts so many accounts that an export is more than the buffers between the server and its client hold: two batches
