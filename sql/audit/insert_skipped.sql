@@ -1,4 +1,4 @@
--- Writes events for changes that have none of their own, see schema.sql, once their hour is over:
+-- Writes events for changes that have none of their own, see `schema.sql` beside this file, once their hour is over:
 -- up to $1, the oldest first, each with the number of a user's changes of one action in one hour; returns how
 -- many. Several processes may run this at once: SKIP LOCKED gives each of them other rows.
 WITH due AS MATERIALIZED (

@@ -8,10 +8,10 @@ use super::{Database, sql};
 use crate::error::Error;
 
 /// The version of the first schema that has migrations to later ones. While there are none, it is the version that
-/// `sql/schema.sql` makes.
-const OLDEST_VERSION: i32 = 35;
+/// [`SCHEMA`] makes.
+const OLDEST_VERSION: i32 = 36;
 
-/// What a database that was made by `sql/schema.sql` records in the place of the migrations that are in it.
+/// What a database that was made by [`SCHEMA`] records in the place of the migrations that are in it.
 const NEW_SCHEMA: &str = "schema";
 
 /// One step from a version of the schema to the next.
@@ -26,7 +26,7 @@ pub struct Migration {
 }
 
 /// The migrations after [`OLDEST_VERSION`] in the order in which they are applied, without a gap. What each of them
-/// makes is in `sql/schema.sql` as well.
+/// makes is in [`SCHEMA`] as well.
 pub const MIGRATIONS: &[Migration] = &[];
 
 /// The newest version of the schema that this program knows.
@@ -37,6 +37,24 @@ pub fn newest_schema_version() -> i32 {
 fn newest_version(migrations: &[Migration]) -> i32 {
     migrations.last().map_or(OLDEST_VERSION, |migration| migration.version)
 }
+
+/// The schema, in the order in which its parts name each other: a file of the folder of each feature, with its tables,
+/// functions and triggers. The last one says what a change of an account ends in the tables of the others.
+const SCHEMA: [&str; 13] = [
+    sql!("db/schema"),
+    sql!("accounts/schema"),
+    sql!("sign_in/schema"),
+    sql!("second_factor/schema"),
+    sql!("mail/schema"),
+    sql!("personal_tokens/schema"),
+    sql!("files/schema"),
+    sql!("undo/schema"),
+    sql!("changes/schema"),
+    sql!("repeats/schema"),
+    sql!("links/schema"),
+    sql!("audit/schema"),
+    sql!("accounts/ends"),
+];
 
 /// Says why a database or a backup with this version of the schema cannot be upgraded, to follow "the database has";
 /// `None` if it can.
@@ -155,7 +173,9 @@ fn create(client: &mut Client, newest: i32, begin: &dyn Fn(&str)) -> Result<(), 
     let mut transaction = client.transaction()?;
     begin("Making the schema");
     transaction.batch_execute(sql!("db/schema_history/create"))?;
-    transaction.batch_execute(sql!("schema"))?;
+    for part in SCHEMA {
+        transaction.batch_execute(part)?;
+    }
     record(&mut transaction, newest, NEW_SCHEMA, newest)?;
     transaction.commit()
 }

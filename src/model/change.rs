@@ -21,7 +21,7 @@ pub struct Change {
 }
 
 /// The place in the changes of a user's files up to which a client has seen them. Changes have numbers, which grow with
-/// each change of the user, see `change_numbers` in `sql/schema.sql`.
+/// each change of the user, see `change_numbers` in `sql/files/schema.sql`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeCursor {
     /// The number of the last change that the client has seen, and the id of its file: files that were not changed

@@ -1,0 +1,70 @@
+-- What goes with a change of an account, in its own row. A trigger, so that no statement can forget it.
+CREATE FUNCTION complete_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    -- A link for a password reset is good for one version of the credentials. A change of is_active raises it too, so a
+    -- link from before a deactivation stays dead when the account is active again.
+    IF NEW.is_active <> OLD.is_active AND NEW.credentials_version = OLD.credentials_version THEN
+        NEW.credentials_version := OLD.credentials_version + 1;
+    END IF;
+    -- Deleting an account erases all personal data in its row.
+    IF NEW.is_deleted AND NOT OLD.is_deleted THEN
+        NEW.username := NULL;
+        NEW.email := NULL;
+        NEW.email_key := NULL;
+        NEW.name := NULL;
+        NEW.password_hash := NULL;
+        NEW.permissions := '{}';
+    END IF;
+    -- Without its secret, nothing is left of a second factor.
+    IF OLD.second_factor_sealed IS NOT NULL AND (NEW.second_factor_sealed IS NULL OR NEW.is_deleted) THEN
+        NEW.second_factor_sealed := NULL;
+        NEW.second_factor_pending_until := NULL;
+        NEW.second_factor_at := NULL;
+        NEW.second_factor_step := NULL;
+        NEW.recovery_codes := NULL;
+        NEW.wrong_codes := 0;
+        NEW.wrong_code_times := NULL;
+        NEW.wrong_code_networks := NULL;
+    END IF;
+    -- Another password begins a new count of wrong codes: nobody who knew the one before can send any more of them. A
+    -- hash that is only renewed leaves the version of the credentials as it is.
+    IF OLD.password_hash IS DISTINCT FROM NEW.password_hash AND OLD.credentials_version <> NEW.credentials_version THEN
+        NEW.wrong_codes := 0;
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+-- Not for an upload, which changes none of these columns.
+CREATE TRIGGER users_complete_change BEFORE UPDATE ON users FOR EACH ROW
+WHEN (NEW.is_active <> OLD.is_active OR NEW.is_deleted <> OLD.is_deleted
+      OR NEW.second_factor_sealed IS DISTINCT FROM OLD.second_factor_sealed
+      OR NEW.password_hash IS DISTINCT FROM OLD.password_hash)
+EXECUTE FUNCTION complete_change();
+
+-- What ends with the password, with the activity and with the account itself; the links of an inactive account only
+-- wait. Deleted accounts leave nothing behind that a client has sent, nor the networks of its owner. A trigger does
+-- this, so that no statement can forget it; and because its statements take a new snapshot, they also delete what was
+-- committed while the change waited for the user's row.
+CREATE FUNCTION end_with_account() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM personal_tokens WHERE user_id = NEW.id;
+    IF NEW.is_deleted OR OLD.password_hash <> NEW.password_hash THEN
+        DELETE FROM file_links WHERE user_id = NEW.id;
+    END IF;
+    IF NEW.is_deleted THEN
+        DELETE FROM sign_in_networks WHERE user_id = NEW.id;
+        DELETE FROM idempotency_keys WHERE user_id = NEW.id;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- The password has changed only if both its hash and the version of the credentials differ. A login that renews a hash
+-- of outdated cost changes only the hash, and a new e-mail address only the version.
+CREATE TRIGGER users_end_with_account AFTER UPDATE ON users FOR EACH ROW
+WHEN (OLD.is_active AND NOT NEW.is_active
+      OR NOT OLD.is_deleted AND NEW.is_deleted
+      OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
+         AND OLD.credentials_version <> NEW.credentials_version)
+EXECUTE FUNCTION end_with_account();
