@@ -45,14 +45,14 @@ def upload_of_ten_megabytes(token, media_type, headers=""):
 
 
 def exchange(connection, request):
-    """Sends a request, and returns the head of the response in lower case and its body, until the connection ends."""
+    """Sends a request, and returns the head of the response and its body, until the connection ends."""
     answer = b""
     with connection:
         connection.sendall(request)
         while block := connection.recv(1 << 16):
             answer += block
     head, _, body = answer.decode(errors="replace").partition("\r\n\r\n")
-    return head.lower(), body
+    return head, body
 
 
 def ask_directly(port, line, rest=b"\r\n", host=NAME):
@@ -129,4 +129,5 @@ class Nginx:
     def ask(self, target, rest=b"\r\n", method="GET", source="127.0.0.1"):
         """Sends a request on a connection of its own. Returns the head of the response in lower case, and the body."""
         head = f"{method} {target} HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n"
-        return exchange(self.connect(source), head.encode() + rest)
+        head, body = exchange(self.connect(source), head.encode() + rest)
+        return head.lower(), body
