@@ -175,6 +175,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "extras")]
     fn only_probes_and_pages_are_unlimited_and_only_they_and_links_need_no_api_key() {
         let tables = tables();
         let templates = tables.split("at(\"").skip(1).filter_map(|rest| rest.split('"').next());
@@ -290,6 +291,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "extras")]
     fn names_of_endpoints_contain_no_ids() {
         let config = Config::of_test_database();
         for (method, path, expected) in [
@@ -320,6 +322,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "extras")]
     fn paths_are_split_before_they_are_decoded() {
         for (method, path, expected) in [
             ("GET", "/api/v1/users/me", Ok(())),

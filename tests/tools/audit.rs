@@ -164,7 +164,7 @@ fn the_event_of_a_reset_is_printed_however_long_its_request_waited_for_the_servi
 #[test]
 fn events_of_a_transaction_that_is_not_finished_are_still_to_come() {
     let database = Database::create_migrated();
-    let sql = include_str!("../../sql/audit/settled_before.sql").replace("$1::float8", "0");
+    let sql = include_str!("../../sql/tools/audit/settled_before.sql").replace("$1::float8", "0");
     let seconds = |of: &str| -> f64 {
         database.value(&format!("SELECT extract(epoch FROM {of})::float8 FROM ({sql}) AS found"))
     };

@@ -337,7 +337,7 @@ fn the_records_are_added_up_in_one_pass_however_many_accounts_there_are() {
          SELECT gen_random_uuid(), (SELECT id FROM users LIMIT 1), '', '', '', 1, '', '' FROM generate_series(1, 20000);
          ANALYZE users, files",
     );
-    let sql = include_str!("../../sql/checks/user_totals.sql");
+    let sql = include_str!("../../sql/tools/checks/user_totals.sql");
     let lines = database.texts(&format!("EXPLAIN (ANALYZE) {sql}"));
     let scans: Vec<_> = lines.iter().filter(|line| line.contains(" on files")).collect();
     assert!(!scans.is_empty() && scans.iter().all(|line| line.contains("loops=1)")), "{lines:#?}");

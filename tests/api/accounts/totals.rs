@@ -8,7 +8,7 @@ use crate::harness::*;
 
 /// The tables that differ from what they are made of, by the query of `cloakroom check`.
 pub fn differences(database: &Database) -> Vec<(String, i64)> {
-    let query = include_str!("../../../sql/checks/copies.sql");
+    let query = include_str!("../../../sql/tools/checks/copies.sql");
     let rows = database.client().query(query, &[]).expect("rows");
     rows.iter().map(|row| (row.get("copy"), row.get("faults"))).collect()
 }
@@ -90,7 +90,7 @@ fn sixteen_clients_that_change_accounts_and_files_leave_no_total_wrong_at_any_mo
     // Rows that say nothing, so that the totals are folded meanwhile.
     let crowd = "INSERT INTO account_totals SELECT '2020-01-01', 'user', true, 0 FROM generate_series(1, 4001);
                  INSERT INTO file_totals SELECT '2020-01-01', 0, 0 FROM generate_series(1, 4001)";
-    let fold = include_str!("../../../sql/stats/fold.sql");
+    let fold = include_str!("../../../sql/db/stats/fold.sql");
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..2 {

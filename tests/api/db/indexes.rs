@@ -102,7 +102,7 @@ fn a_search_reads_all_accounts_if_many_match_and_only_those_of_the_index_if_few_
 /// Prepares the query of lists of accounts as the service runs it: planned for its values.
 fn prepare_list_of_accounts(client: &mut postgres::Client) {
     let types = "text, text, text, text, uuid[], text, boolean, timestamptz, timestamptz, text, bigint, bigint";
-    prepare(client, "custom", types, include_str!("../../../sql/users/list.sql"));
+    prepare(client, "custom", types, include_str!("../../../sql/accounts/list.sql"));
 }
 
 /// The same of lists of files.

@@ -145,7 +145,7 @@ fn folding_keeps_the_days_of_more_than_a_year_and_adds_up_those_before() {
     let rows = |table| api.database.count(table);
     wait_until(|| rows("account_totals") <= 4000 && rows("file_totals") <= 4000);
     assert_eq!(stats(), before);
-    let check = include_str!("../../../sql/checks/copies.sql");
+    let check = include_str!("../../../sql/tools/checks/copies.sql");
     assert_eq!(api.database.client().query(check, &[]).expect("rows").len(), 0);
 }
 
@@ -161,7 +161,7 @@ fn events_are_found_by_indexes() {
     );
     database.run("VACUUM ANALYZE audit_events");
     let mut client = database.client();
-    let query = include_str!("../../../sql/stats/daily.sql").replace("$1", "3");
+    let query = include_str!("../../../sql/db/stats/daily.sql").replace("$1", "3");
     let rows = client.query(&format!("EXPLAIN {query}"), &[]).expect("a plan");
     let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let uses = |text: &str| plan.iter().filter(|line| line.contains(text)).count();
