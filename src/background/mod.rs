@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::db::{self, Database, sql, sweep};
 use crate::error::Error;
 use crate::model::timestamp::unix_time;
-use crate::sign_in;
+use crate::sign_in::statements as sign_in;
 use crate::storage::Storage;
 
 /// How often expired records and contents without a record are looked for.
@@ -71,7 +71,7 @@ const TASKS: [TaskRow; 15] = [
     task("records of deleted users and files", Duration::ZERO, MAX_BATCH,
         |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
     task("sessions that ended together", Duration::ZERO, MAX_BATCH,
-        |work, limit| sign_in::statements::end_epoch(&work.db, limit)),
+        |work, limit| sign_in::end_epoch(&work.db, limit)),
     task("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
     task("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
     task("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sign_in/sweep"), limit)),

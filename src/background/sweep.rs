@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::Background;
 use crate::db::{self, Database};
 use crate::error::Error;
-use crate::files;
+use crate::files::statements as files;
 use crate::storage::Storage;
 
 /// Up to this many contents without a record (orphans) are always moved to the trash.
@@ -72,7 +72,7 @@ pub fn sweep(
     // Nothing is changed before all lookups have succeeded.
     let mut orphans = orphans(storage, db)?;
     // Asked after the look-ups and before the first move: `sql/tools/backup/pause_removals.sql` says why that is enough.
-    if !orphans.is_empty() && files::statements::is_backup_running(db)? {
+    if !orphans.is_empty() && files::is_backup_running(db)? {
         report(
             "",
             "a backup is running: contents without a record stay until a later sweep".into(),
@@ -168,7 +168,7 @@ fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
 fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
     let mut orphans = Vec::new();
     for batch in storage.old_contents()? {
-        orphans.extend(files::statements::unrecorded(db, &batch?)?);
+        orphans.extend(files::unrecorded(db, &batch?)?);
     }
     Ok(orphans)
 }

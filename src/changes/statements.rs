@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, sql};
 use crate::error::Error;
-use crate::files;
+use crate::files::statements as files;
 use crate::model::change::{Change, ChangeCursor};
 use crate::model::rules::FILE_MEMORY;
 
@@ -64,12 +64,7 @@ pub fn list(
         let Some(file_id) = row.get("file_id") else { break };
         (next.number, next.file) = (row.get("change_number"), file_id);
         let change = if row.get("is_deleted") { "deleted" } else { "present" };
-        changes.push(Change {
-            file_id,
-            change,
-            at: row.get("at"),
-            file: files::statements::from_row(row),
-        });
+        changes.push(Change { file_id, change, at: row.get("at"), file: files::from_row(row) });
     }
     Ok(ChangePage { changes, next, has_more, latest })
 }

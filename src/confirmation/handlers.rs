@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::statements;
-use crate::accounts;
+use crate::accounts::statements as accounts;
 use crate::accounts::statements::{AccountFields, Credentials};
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
@@ -106,7 +106,7 @@ fn make_account(
         registration: Some(registration.id),
         ..AccountFields::default()
     };
-    let user = accounts::statements::insert(&context.db, &account)?;
+    let user = accounts::insert(&context.db, &account)?;
     context.account_in_log = Some(user.id);
     Ok(())
 }
@@ -121,7 +121,7 @@ fn change_email(
     context.account_in_log = Some(*account);
     context.db.changes_are_of(*account);
     context.audits(RefusedAction::EmailChange, Some(*account));
-    match accounts::statements::find_credentials(&context.db, *account, context.client)? {
+    match accounts::find_credentials(&context.db, *account, context.client)? {
         Some(Credentials { password_hash: Some(stored), version: present, known_network })
             if present == *version =>
         {

@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use crate::accounts;
+use crate::accounts::statements as accounts;
 use crate::db::{Database, TypedParams, column_numbers, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
@@ -44,7 +44,7 @@ pub fn count(
     deadline: Instant,
 ) -> Result<i64, Error> {
     match email_pattern {
-        None => accounts::statements::count(db),
+        None => accounts::count(db),
         Some(pattern) => {
             let params: TypedParams = &[(&pattern, Type::TEXT), (&max, Type::INT8)];
             let rows =

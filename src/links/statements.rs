@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::{Error, Forbidden, TokenProblem};
-use crate::files;
+use crate::files::statements as files;
 use crate::model::file::{File, FileLink};
 
 /// The maximum number of live links of one user.
@@ -82,11 +82,7 @@ pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), E
 pub fn find_file(db: &Database, hash: &LinkHash) -> Result<(File, bool, bool), Error> {
     let rows = db.read(sql!("links/find_file"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
-    Ok((
-        files::statements::from_row(row).ok_or(Error::LinkNotFound)?,
-        row.get("inline"),
-        row.get("is_utf8"),
-    ))
+    Ok((files::from_row(row).ok_or(Error::LinkNotFound)?, row.get("inline"), row.get("is_utf8")))
 }
 
 /// The first row of a query about a file's links, which says who the file's owner is.

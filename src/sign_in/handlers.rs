@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::statements::{
     self, CheckedLogin, LoginAccount, LoginLookup, LogoutScope, NewSession, ResetTokenUse,
 };
-use crate::accounts;
+use crate::accounts::statements as accounts;
 use crate::accounts::statements::AccountFields;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
@@ -63,8 +63,7 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user =
-            accounts::statements::insert(&context.db, &account).map_err(Error::at_registration)?;
+        let user = accounts::insert(&context.db, &account).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {

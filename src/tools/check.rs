@@ -19,7 +19,7 @@ use super::output::{Findings, Progress, count, print_line};
 use crate::config::Config;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
-use crate::files;
+use crate::files::statements as files;
 use crate::storage::file_system::{LAST_BACKUP, last_backup};
 use crate::storage::{Storage, exists, sync_directory, translate};
 
@@ -189,12 +189,12 @@ impl Check<'_> {
         let mut progress = Progress::begin("looking for contents without a record", None);
         let (mut contents, mut unrecorded) = (0, 0);
         // The sweeps wait for the end of a backup.
-        let is_backup_running = files::statements::is_backup_running(self.db)?;
+        let is_backup_running = files::is_backup_running(self.db)?;
         for ids in self.storage.old_contents()? {
             let ids = ids?;
             // An upload has its record before its content is an hour old. A deletion removes the record first, so
             // whether the content is still there is asked after the record was looked up.
-            for id in files::statements::unrecorded(self.db, &ids)? {
+            for id in files::unrecorded(self.db, &ids)? {
                 unrecorded += self.report_unrecorded(id, is_backup_running)?;
             }
             contents += ids.len();

@@ -16,7 +16,7 @@ use super::output::{Findings, bytes};
 use super::postgres_programs::major_version;
 use super::send_test_mail::advice;
 use super::{require_store, within_max_wait};
-use crate::accounts;
+use crate::accounts::statements as accounts;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::{Config, MailServer, Smtp, UsedSettings};
 use crate::db::installation::DatabaseSide;
@@ -163,7 +163,7 @@ fn check_schema(config: &Config) -> Result<(Vec<Finding>, Option<DatabaseSide>),
         return Ok((vec![finding], None));
     }
     let side = db::installation::find(&db)?;
-    let accounts = accounts::statements::count(&db)?;
+    let accounts = accounts::count(&db)?;
     let (all, sealed) = database::count_second_factors(&db, config)?;
     let mut found = vec![(Info, format!("schema: version {applied} suits this program"), "")];
     if accounts == 0 {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::statements::{self, Restorable};
 use crate::error::{Error, Forbidden};
-use crate::files;
+use crate::files::statements as files;
 use crate::files::statements::{Deletion, FileQuery};
 use crate::http::file_response::metadata_response;
 use crate::http::params::Params;
@@ -58,7 +58,7 @@ pub fn restore(context: &mut RequestContext, user: &SignedIn) -> Result<Response
     if remaining > 0 {
         return Err(Error::StorageFull);
     }
-    let file = files::statements::find(&context.db, id)?;
+    let file = files::find(&context.db, id)?;
     if file.user_id != user.id() {
         return Err(Error::FileNotFound);
     }
