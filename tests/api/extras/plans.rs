@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
@@ -141,19 +142,22 @@ fn columns(mut values: &[u8]) -> Vec<String> {
 
 /// All statements with parameters, by name. One without has nothing that it could be planned for.
 fn statements() -> BTreeMap<String, String> {
-    let entries =
-        |path: &str| fs::read_dir(path).expect(path).map(|entry| entry.expect("an entry"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/sql"));
     let mut statements = BTreeMap::new();
-    for directory in entries(concat!(env!("CARGO_MANIFEST_DIR"), "/sql")) {
-        let group = directory.file_name().into_string().expect("a name");
-        if !directory.path().is_dir() {
-            continue;
-        }
-        for file in entries(&directory.path().display().to_string()) {
-            let name = file.file_name().into_string().expect("a name");
-            let text = fs::read_to_string(file.path()).expect("a file");
-            if text.contains("$1") {
-                statements.insert(format!("{group}/{}", name.trim_end_matches(".sql")), text);
+    let mut open = vec![root.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("a file");
+            let name = path.strip_prefix(root).expect("a file below it").with_extension("");
+            let name = name.to_str().expect("UTF-8").to_owned();
+            let is_schema = name.ends_with("schema") || name == "accounts/ends";
+            if text.contains("$1") && path.extension().is_some_and(|it| it == "sql") && !is_schema {
+                statements.insert(name, text);
             }
         }
     }
