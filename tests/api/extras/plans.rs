@@ -20,22 +20,22 @@ const MAX_CUSTOM_PLANS: i64 = 5;
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
 const NOT_ON_THE_TOUR: [&str; 4] = [
     // Planned for their parameters each time, and not prepared.
-    "audit/page exports/batch exports/count files/list files/list_deleted stats/daily users/list",
+    "audit/page exports/batch exports/count files/list undo/list db/stats/daily accounts/list",
     // By commands and at the start.
-    "audit/settled_before audit/since checks/user_totals checks/verify_index \
-     files/with_owners installation/insert restore/remove_files restore/renew \
-     schema_history/insert second_factors/reseal second_factors/sealed \
-     users/ensure_development_admin users/find_development_admin \
-     users/upsert_admin",
+    "tools/audit/settled_before tools/audit/since tools/checks/user_totals \
+     tools/with_owners db/installation/insert tools/restore/remove_files tools/restore/renew \
+     db/schema_history/insert second_factor/reseal second_factor/sealed \
+     request/ensure_development_admin request/find_development_admin \
+     accounts/upsert_admin",
     // By the background threads.
-    "audit/insert_failures audit/insert_skipped audit/sweep file_links/sweep \
-     files/contents_after files/unrecorded idempotency_keys/sweep outbox/defer outbox/remove \
-     outbox/sweep personal_tokens/sweep removals/contents removals/contents_due removals/due removals/expire \
-     removals/forget_contents removals/list_contents removals/make_room removals/make_room_of_user \
-     removals/remove changes/forget changes/latest \
-     resets/insert_counted resets/sweep \
-     schema_history/unsuited sessions/end_epoch sessions/sweep sessions/sweep_networks \
-     stats/fold",
+    "audit/insert_failures audit/insert_skipped audit/sweep links/sweep \
+     tools/contents_after files/unrecorded repeats/sweep mail/defer mail/remove \
+     mail/sweep personal_tokens/sweep db/removals/contents db/removals/contents_due db/removals/due db/removals/expire \
+     db/removals/forget_contents db/removals/list_contents db/removals/make_room db/removals/make_room_of_user \
+     db/removals/remove changes/forget request/latest_changes \
+     mail/insert_counted_resets mail/sweep_resets \
+     db/schema_history/unsuited sign_in/end_epoch sign_in/sweep sign_in/sweep_networks \
+     db/stats/fold",
     // Only by tests of clients.
     "accounts/delete_all",
 ];
