@@ -22,6 +22,8 @@ pub fn document(config: &Config, has_path: impl Fn(&str) -> bool) -> String {
     let file = &mut upload["multipart/form-data"]["encoding"]["file"];
     file["contentType"] = types.join(", ").into();
     drop_paths(&mut document, has_path);
+    #[cfg(not(feature = "extras"))]
+    drop_parameters(&mut document);
     let sign_out = &mut document["paths"]["/api/v1/auth/logout"]["post"]["responses"];
     if let Some(responses) = sign_out.as_object_mut() {
         let other = if config.logout_status == LogoutStatus::Ok { "204" } else { "200" };
@@ -56,6 +58,22 @@ fn drop_paths(document: &mut Value, has_path: impl Fn(&str) -> bool) {
             let used = format!("\"tags\":[{}]", tag["name"]);
             after.contains(&used) || !before.contains(&used)
         });
+    }
+}
+
+/// Drops the parameters that the core build ignores.
+#[cfg(not(feature = "extras"))]
+fn drop_parameters(document: &mut Value) {
+    let is_used = |parameter: &Value| {
+        let name = parameter["name"].as_str().or(parameter["$ref"].as_str()).unwrap_or_default();
+        !["deleted", "permanently", "Idempotency-Key"].iter().any(|ignored| name.ends_with(ignored))
+    };
+    for (_, item) in members(&mut document["paths"]) {
+        for (_, operation) in members(item) {
+            if let Some(Value::Array(parameters)) = operation.get_mut("parameters") {
+                parameters.retain(is_used);
+            }
+        }
     }
 }
 
@@ -126,10 +144,12 @@ fn without_unused_components(mut document: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(feature = "extras")]
     use crate::config::EmailConfirmation;
     use crate::model::audit::ACTIONS;
 
     #[test]
+    #[cfg(feature = "extras")]
     fn every_component_of_the_file_is_used_with_some_settings() {
         let mut config = Config::of_test_database();
         config.test_endpoints_enabled = true;

@@ -68,6 +68,15 @@ fn every_bad_setting_is_reported_at_once_and_nothing_starts() {
         .reports("such as 10M (10 MiB, 10 x 1024 x 1024 bytes)");
 }
 
+/// A build without a client of a store says which one has it.
+#[test]
+#[cfg(not(feature = "s3"))]
+fn a_store_is_refused_with_the_feature_that_it_needs() {
+    let url = ("CLOAKROOM_STORAGE_URL", "s3://files?endpoint=https://h&region=r");
+    let text = run(NOWHERE, &["serve"], &[url]).exits(2).err();
+    assert!(text.contains(url.0) && text.contains("the cargo feature s3 adds it"), "{text}");
+}
+
 /// What is wrong with the settings of the database and with secrets is one line, which names the variable that holds it
 /// and what is allowed, and shows no secret.
 #[test]
@@ -95,11 +104,6 @@ fn bad_secrets_are_named_and_not_shown() {
         (database, "host=/run/postgresql sslmode=require", "names a Unix socket, which has no TLS"),
         ("CLOAKROOM_DATABASE_CA", "/no/such/file", "allowed: a PEM file with the certificates"),
     ] {
-        // A build without a client of a store says so.
-        let problem = match name {
-            "CLOAKROOM_STORAGE_URL" if !cfg!(feature = "s3") => "allowed: nothing",
-            _ => problem,
-        };
         let no_other = if name == "DATABASE_URL" { (database, "") } else { (name, value) };
         let text = run(NOWHERE, &["serve"], &[no_other, (name, value)]).exits(2).err();
         let [_, line] = &text.lines().collect::<Vec<_>>()[..] else { panic!("{value}: {text}") };
