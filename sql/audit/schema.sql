@@ -44,8 +44,8 @@ CREATE INDEX audit_events_subject ON audit_events (subject_id, action, outcome, 
 WHERE subject_id IS NOT NULL;
 -- The events that stand for several, which are few, for db/stats/daily.sql.
 CREATE INDEX audit_events_folded ON audit_events (action, at) WHERE details ? 'count';
--- Sign-ins that lacked only the code of a second factor, which are no refusals: db/stats/daily.sql subtracts them from the
--- failed ones, which it counts in an index alone.
+-- Sign-ins that lacked only the code of a second factor, which are no refusals: db/stats/daily.sql subtracts them from
+-- the failed ones, which it counts in an index alone.
 CREATE INDEX audit_events_missing_code ON audit_events (at) WHERE details ->> 'reason' = 'second_factor_required';
 
 -- Events stay as they are. This protects them from mistakes, not from the owner of the database. Only the query

@@ -18,8 +18,8 @@ CREATE TABLE password_reset_messages (
 
 -- Anybody may request password resets of an account as often as the rate limits let them, and events are kept for a
 -- year. So that this cannot fill the disk, an account has one event of it in two minutes. The requests that come
--- meanwhile are counted here, and mail/insert_counted_resets.sql writes an event for them when the two minutes are over.
--- There is a row for each account that had such an event within two minutes.
+-- meanwhile are counted here, and mail/insert_counted_resets.sql writes an event for them when the two minutes are
+-- over. There is a row for each account that had such an event within two minutes.
 CREATE TABLE password_reset_counts (
     user_id uuid PRIMARY KEY,
     -- When the last event was written.

@@ -70,8 +70,8 @@ impl PasswordHasher {
     /// is. The time that a cheaper hash saves is spent on discarded hashes. A more expensive one cannot be made
     /// cheaper: once the process has checked one, all later checks take as long as that one.
     ///
-    /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first is
-    /// right: keyboards differ in the form that they type, and a stored hash may be of either.
+    /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first
+    /// is right: keyboards differ in the form that they type, and a stored hash may be of either.
     pub fn check(
         &self,
         password: &str,

@@ -71,7 +71,8 @@ pub fn sweep(
 ) -> Result<Swept, Error> {
     // Nothing is changed before all lookups have succeeded.
     let mut orphans = orphans(storage, db)?;
-    // Asked after the look-ups and before the first move: `sql/tools/backup/pause_removals.sql` says why that is enough.
+    // Asked after the look-ups and before the first move: `sql/tools/backup/pause_removals.sql` says why that is
+    // enough.
     if !orphans.is_empty() && files::is_backup_running(db)? {
         report(
             "",

@@ -1,5 +1,5 @@
-//! Events of the audit log that belong to no change, and the removal of old events. Events of changes are written by the
-//! statements that make the changes.
+//! Events of the audit log that belong to no change, and the removal of old events. Events of changes are written by
+//! the statements that make the changes.
 
 use postgres::types::Json;
 

@@ -8,8 +8,8 @@ use crate::config::Config;
 use crate::error::Error;
 
 /// Deletes at most `limit` rows of each of five kinds: files of deleted users; deleted files over the quota of their
-/// user; deleted files over the quota of all deleted files; deleted files older than `config.trash_days`; and records of
-/// deletions that are as old, at least a day. Returns how many rows it deleted.
+/// user; deleted files over the quota of all deleted files; deleted files older than `config.trash_days`; and records
+/// of deletions that are as old, at least a day. Returns how many rows it deleted.
 pub fn remove_records(db: &Database, config: &Config, limit: i64) -> Result<i64, Error> {
     let (all, days) = (config.deleted_quota as i64, config.trash_days.cast_signed());
     let (bytes, files) = (config.user_storage_quota as i64, i64::from(config.user_file_quota));

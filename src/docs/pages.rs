@@ -1,6 +1,6 @@
 //! Pages for people and what they load, which are parts of the binary: the console (`docs/console.rs`), the OpenAPI
-//! document, and two pages that show it: Swagger UI, on which requests can be tried, and ReDoc, which is better to read. A
-//! Content-Security-Policy keeps them from loading anything from another host.
+//! document, and two pages that show it: Swagger UI, on which requests can be tried, and ReDoc, which is better to
+//! read. A Content-Security-Policy keeps them from loading anything from another host.
 //!
 //! `scripts/docs-assets` made the files in `assets/` whose names end in `.gz`, and the licences.
 

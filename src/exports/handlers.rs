@@ -54,8 +54,8 @@ pub fn simple(_: &mut RequestContext, _: Exporter) -> Result<Response, Error> {
     response::json(200, &json!({ "users": "export simple status" }))
 }
 
-/// Waits for permits, reads the first batch and counts the rows before the response begins. Whatever fails until then is
-/// still an error with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
+/// Waits for permits, reads the first batch and counts the rows before the response begins. Whatever fails until then
+/// is still an error with a status, within `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`.
 fn export(
     context: &mut RequestContext,
     user: Exporter,
@@ -110,8 +110,8 @@ fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
 /// begins, so that a failure still has a status. Each later one may take as long as `CLOAKROOM_EXPORT_TIMEOUT_SECONDS`
 /// says. The permits are dropped at the end of the export.
 ///
-/// Before each batch the sender is looked up again, because the wait for the permits may have been long, and a client that
-/// reads slowly is to get nothing new after its session or its rights have ended.
+/// Before each batch the sender is looked up again, because the wait for the permits may have been long, and a client
+/// that reads slowly is to get nothing new after its session or its rights have ended.
 pub fn export_response(
     context: &RequestContext,
     user: Exporter,

@@ -10,8 +10,8 @@ use crate::error::{Error, TokenProblem};
 use crate::model::rules;
 use crate::model::user::{TokenHash, TokenScope, User};
 
-/// The hash of a personal access token; `None` if the text is none. Fails with [`Error::InvalidToken`] if it begins like
-/// one but was not made by this program.
+/// The hash of a personal access token; `None` if the text is none. Fails with [`Error::InvalidToken`] if it begins
+/// like one but was not made by this program.
 pub fn hash_of(token: &str) -> Result<Option<TokenHash>, Error> {
     if !personal_token::is_personal(token) {
         return Ok(None);

@@ -140,8 +140,8 @@ fn check_proofs(
     Ok((version, code))
 }
 
-/// `DELETE /api/v1/users/{user_id}/second-factor`: disables the second factor of another user, if there is one, and ends
-/// all sessions of the user. To disable their own, administrators need the password and a code, see [`disable`]:
+/// `DELETE /api/v1/users/{user_id}/second-factor`: disables the second factor of another user, if there is one, and
+/// ends all sessions of the user. To disable their own, administrators need the password and a code, see [`disable`]:
 /// somebody who finds a browser signed in must not be able to disable it.
 pub fn reset(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let (id, user) = (context.path_id()?, admin.user());

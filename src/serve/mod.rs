@@ -298,7 +298,8 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Says that the process stops, and ends all waits for a permit or for changes. Returns how long open requests may take.
+/// Says that the process stops, and ends all waits for a permit or for changes. Returns how long open requests may
+/// take.
 fn begin_stop(app: &App) -> Duration {
     log::info!("stopping: open requests are finished");
     supervisor::stopping(app.config.max_stop);

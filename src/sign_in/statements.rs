@@ -1,7 +1,7 @@
-//! Finds accounts for sign-ins, sets passwords by reset tokens, and keeps the table `sessions`: one row for each sign-in.
-//! Tokens name their session, so ending it revokes them. All sessions of a user end at once by raising the user's epoch,
-//! because only sessions of that epoch are live. The row of an ended session remains until the last of its tokens has
-//! expired.
+//! Finds accounts for sign-ins, sets passwords by reset tokens, and keeps the table `sessions`: one row for each
+//! sign-in. Tokens name their session, so ending it revokes them. All sessions of a user end at once by raising the
+//! user's epoch, because only sessions of that epoch are live. The row of an ended session remains until the last of
+//! its tokens has expired.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -80,8 +80,8 @@ const LAYERS: &[&[&str]] = &[
     &["config", "error"],
 ];
 
-/// The modules with the endpoints of a feature each: first those of the specification, then those that a build can leave
-/// out, and what is in the place of these then.
+/// The modules with the endpoints of a feature each: first those of the specification, then those that a build can
+/// leave out, and what is in the place of these then.
 #[rustfmt::skip]
 const FEATURES: &[&str] = &[
     "sign_in", "accounts", "files", "exports",
@@ -162,7 +162,7 @@ fn no_two_files_name_each_other_even_through_others() {
     }
 }
 
-/// The module path of a file: `db/users.rs` is `db::users`, `db/mod.rs` is `db`.
+/// The module path of a file: `db/pool.rs` is `db::pool`, `db/mod.rs` is `db`.
 fn segments(path: &Path) -> Vec<String> {
     let path = path.with_extension("");
     let all = path.iter().map(|part| part.to_string_lossy().into_owned());

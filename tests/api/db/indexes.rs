@@ -1,5 +1,5 @@
-//! Queries read no more than they must: each order of a list has an index that leads to the page, and which plan a search
-//! has depends on how many match. `extras/plans.rs` has how often statements are planned.
+//! Queries read no more than they must: each order of a list has an index that leads to the page, and which plan a
+//! search has depends on how many match. `extras/plans.rs` has how often statements are planned.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Fields that break a rule, a row each. `openapi/inputs.rs` sends what the document says of each field: its bounds, its
-//! words, values of another type, and nothing where one is required.
+//! Fields that break a rule, a row each. `openapi/inputs.rs` sends what the document says of each field: its bounds,
+//! its words, values of another type, and nothing where one is required.
 
 use crate::harness::*;
 

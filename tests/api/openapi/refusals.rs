@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::harness::*;
 
-/// A request; its bearer token, if it has one; a header, a body, or a file of a media type; and the status and the reason
-/// of its answer. Paths without a slash in front are below `/api/v1`, and `{names}` are those of [`World`].
+/// A request; its bearer token, if it has one; a header, a body, or a file of a media type; and the status and the
+/// reason of its answer. Paths without a slash in front are below `/api/v1`, and `{names}` are those of [`World`].
 type Row = (&'static str, &'static str, &'static str, u16, &'static str);
 
 /// Settings, and what a service with them refuses, one after the other.

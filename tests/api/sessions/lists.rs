@@ -1,5 +1,5 @@
-//! The endpoints that list and end sessions, and the maximum age of a session. `sign_in/sessions.rs` has sign-in, refresh and
-//! logout.
+//! The endpoints that list and end sessions, and the maximum age of a session. `sign_in/sessions.rs` has sign-in,
+//! refresh and logout.
 
 use crate::harness::*;
 use crate::sign_in::revocations::keep_unmarked;

@@ -1,5 +1,5 @@
-//! Ending all sessions of a user takes the same time however many there are. `extras/ends.rs` has what ends, `overtaken.rs`
-//! what waits for the user's row meanwhile.
+//! Ending all sessions of a user takes the same time however many there are. `extras/ends.rs` has what ends,
+//! `overtaken.rs` what waits for the user's row meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A database and a data directory that do not belong together are refused by every command that uses both, until one is
-//! adopted.
+//! A database and a data directory that do not belong together are refused by every command that uses both, until one
+//! is adopted.
 
 use std::fs;
 use std::process::Output;
