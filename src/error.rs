@@ -2,6 +2,7 @@
 //! a word for programs, the message that people see, and a hint about what they can do.
 
 mod explanation;
+mod table;
 
 use std::borrow::Cow;
 

@@ -218,7 +218,7 @@ fn attempt<T>(db: &Database, name: &str, work: impl FnOnce() -> Result<T, Error>
 /// outage of the database or of the store, which has its own line.
 fn log_error(db: &Database, name: &str, began: Instant, error: &Error) {
     let has_line = match error {
-        Error::Unavailable | Error::OutcomeUnknown => db.was_lost_since(began),
+        Error::Unavailable | Error::OutcomeUnknown => db.pool.was_lost_since(began),
         Error::StoreUnavailable => true,
         _ => false,
     };

@@ -25,7 +25,7 @@ pub enum DatabaseState {
 pub fn state(db: &Database) -> DatabaseState {
     match db.read(sql!("db/database/ping"), &[]).and_then(one_row) {
         Err(_) => DatabaseState::Lost,
-        Ok(row) if row.get("is_read_only") || db.refuses_changes() => DatabaseState::ReadOnly,
+        Ok(row) if row.get("is_read_only") || db.pool.refuses_changes() => DatabaseState::ReadOnly,
         Ok(_) => DatabaseState::Writable,
     }
 }

@@ -7,9 +7,10 @@ use postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::connector::Connector;
+use super::database::Database;
 use super::deadline::Deadline;
 use super::migrations::migrate;
-use super::pool::Database;
+use super::pool::Pool;
 use super::postgres_error::{describe, is_unavailable};
 use super::{from_row, one_row, sql};
 use crate::config::Config;
@@ -51,7 +52,7 @@ pub fn open_and_migrate(
         let rows = rows.map_err(|e| format!("installation id: {}", describe(&e)))?;
         check(&rows.first().map(DatabaseSide::of).unwrap_or_default())
     })?;
-    Ok(Database::new(connector, Some((client, deadline)), settings))
+    Ok(Database::of(Pool::new(connector, Some((client, deadline)), settings)))
 }
 
 /// Connects as soon as the database can be reached. Fails at once if waiting cannot help, as with a wrong password.

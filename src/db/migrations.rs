@@ -40,19 +40,12 @@ fn newest_version(migrations: &[Migration]) -> i32 {
 
 /// The schema, in the order in which its parts name each other: a file of the folder of each feature, with its tables,
 /// functions and triggers. The last one says what a change of an account ends in the tables of the others.
+#[rustfmt::skip]
 const SCHEMA: [&str; 13] = [
-    sql!("db/schema"),
-    sql!("accounts/schema"),
-    sql!("sign_in/schema"),
-    sql!("second_factor/schema"),
-    sql!("mail/schema"),
-    sql!("personal_tokens/schema"),
-    sql!("files/schema"),
-    sql!("undo/schema"),
-    sql!("changes/schema"),
-    sql!("repeats/schema"),
-    sql!("links/schema"),
-    sql!("audit/schema"),
+    sql!("db/schema"), sql!("accounts/schema"), sql!("sign_in/schema"),
+    sql!("second_factor/schema"), sql!("mail/schema"), sql!("personal_tokens/schema"),
+    sql!("files/schema"), sql!("undo/schema"), sql!("changes/schema"),
+    sql!("repeats/schema"), sql!("links/schema"), sql!("audit/schema"),
     sql!("accounts/ends"),
 ];
 

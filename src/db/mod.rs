@@ -8,6 +8,7 @@ pub mod batches;
 mod connection;
 pub mod connector;
 pub mod contents;
+mod database;
 pub mod deadline;
 pub mod health;
 pub mod installation;
@@ -29,8 +30,9 @@ use crate::model::timestamp::Timestamp;
 
 pub use account_row::{second_factor_from_row, user_from_row};
 pub use connection::{SqlParams, TypedParams};
+pub use database::Database;
 pub use installation::{check_settings, open_and_migrate};
-pub use pool::Database;
+pub use pool::Pool;
 
 /// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {

@@ -80,7 +80,7 @@ impl App {
         Ok(App {
             hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
             // One connection is left for everything else, if there are more.
-            permits: Permits::new(cores.min(db.max_open() - 1).max(1)),
+            permits: Permits::new(cores.min(db.pool.max_open() - 1).max(1)),
             waiters: Arc::new(Waiters::new()),
             buckets: Buckets::new(),
             metrics,

@@ -306,7 +306,7 @@ fn begin_stop(app: &App) -> Duration {
     app.permits.close();
     app.hasher.queue.close();
     app.waiters.close();
-    app.db.close_turns();
+    app.db.pool.close_changes();
     app.config.max_stop
 }
 

@@ -43,7 +43,7 @@ pub fn print_audit(config: &Config, age: Duration, follow: bool) -> Result<(), S
         match log.look() {
             Err(error @ (Error::Unavailable | Error::TimedOut)) => {
                 // If the connection was lost, the pool has said so.
-                if !is_failing && !log.db.was_lost_since(began) {
+                if !is_failing && !log.db.pool.was_lost_since(began) {
                     log::warn!(
                         "the audit log cannot be read, and is tried again: {}",
                         error.cause()

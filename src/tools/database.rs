@@ -17,7 +17,7 @@ use crate::db::connector::Connector;
 use crate::db::deadline::Deadline;
 use crate::db::migrations::{MIGRATIONS, find_applied, newest_schema_version, verify};
 use crate::db::postgres_error::describe;
-use crate::db::{Database, sql};
+use crate::db::{Database, Pool, sql};
 use crate::error::Error;
 use crate::second_factor::count_sealed;
 use crate::serve::secrets;
@@ -174,7 +174,7 @@ impl DedicatedConnection {
 /// Opens the pool without waiting for the database or migrating it. On failure: what to tell the operator.
 pub fn open(settings: &Config) -> Result<Database, String> {
     let connector = Connector::new(settings)?;
-    Ok(Database::new(connector, None, settings))
+    Ok(Database::of(Pool::new(connector, None, settings)))
 }
 
 /// Fails, and changes nothing in any case, unless all migrations of this program are applied and no others that do not

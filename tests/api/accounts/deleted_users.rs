@@ -159,7 +159,6 @@ fn deleting_all_users_removes_their_files_too_but_not_those_of_the_development_a
 }
 
 #[test]
-#[ignore = "takes long, and rarely finds anything: scripts/test-all runs it"]
 fn deleting_a_user_with_a_million_files_answers_at_once_and_stalls_no_upload() {
     let (api, [root, ann, bob, nobody]) = Server::with_users(&[], ["root", "ann", "bob", "nobody"]);
     // Triggers and foreign keys are left out to save time. ANALYZE is what autovacuum does by itself after a while.

@@ -26,7 +26,6 @@ fn insert_accounts(database: &Database) {
 }
 
 #[test]
-#[ignore = "takes long, and rarely finds anything: scripts/test-all runs it"]
 fn a_page_is_what_a_plain_query_gives_in_each_order_with_each_filter_and_however_far_out() {
     let (api, [root]) = Server::with_users(&[], ["root"]);
     insert_accounts(&api.database);

@@ -38,7 +38,9 @@ fn administrators_set_quotas_and_null_is_the_default() {
         assert_eq!(quotas(&api.me(&ann).expect(200).json()), expected, "{body}");
     }
     let own = json!({"storage_quota": 7, "file_quota": 1});
-    let new = json!({"email": "new@example.com", "name": "New", "password": PASSWORD, "storage_quota": 7, "file_quota": 1});
+    let new = json!({
+        "email": "new@example.com", "name": "New", "password": PASSWORD, "storage_quota": 7, "file_quota": 1
+    });
     api.create_user(&root, new).expect(201).has(own.clone());
     let listed = api.get("/admin/users?search=new@", &root).expect(200).list("items");
     assert_eq!(quotas(&listed[0]), [json!(7), json!(1), json!(7), json!(1)]);

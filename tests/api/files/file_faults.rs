@@ -228,7 +228,6 @@ fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
 }
 
 #[test]
-#[ignore = "takes long, and rarely finds anything: scripts/test-all runs it"]
 fn memory_does_not_grow_with_an_upload_or_a_download() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_MAX_UPLOAD_SIZE", "300000000")], ["ann"]);
     let small = api.new_file(&ann, "a.txt", "small");

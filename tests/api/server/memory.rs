@@ -23,7 +23,6 @@ fn send_on_all(connections: &[Mutex<RawConnection>], request: &str) {
 }
 
 #[test]
-#[ignore = "takes long, and rarely finds anything: scripts/test-all runs it"]
 fn sign_ins_over_a_hundred_connections_take_the_memory_of_a_hash_per_core_and_keep_none() {
     let patient = ("CLOAKROOM_IDLE_TIMEOUT_SECONDS", "900");
     let api = Server::start(&[("CLOAKROOM_SCRYPT", "14,8,5"), patient]);

@@ -127,7 +127,6 @@ fn where_registration_is_off_only_administrators_make_accounts() {
 
 /// The limit of registrations, because its tokens come back so slowly that it does not matter how long the flood takes.
 #[test]
-#[ignore = "takes long, and rarely finds anything: scripts/test-all runs it"]
 fn a_flood_of_addresses_of_one_provider_makes_no_bucket_of_another_full_again() {
     const FLOOD: usize = 70_000;
     let api = Server::start(&[ON, TRUSTED, MANY, ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1")]);

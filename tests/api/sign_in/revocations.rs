@@ -44,7 +44,6 @@ const ENDS: [End; 9] = [
 ];
 
 #[test]
-#[ignore = "takes long, and rarely finds anything: scripts/test-all runs it"]
 fn whatever_ends_sessions_takes_as_long_for_two_hundred_thousand_as_for_one() {
     let (api, [root, _, many]) = Server::with_users(&[], ["root", "few", "many"]);
     let of_users = "user_id IN (SELECT id FROM users WHERE role = 'user')";
