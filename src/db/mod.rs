@@ -14,7 +14,7 @@ pub mod health;
 pub mod installation;
 pub mod migrations;
 pub mod outbox;
-mod pool;
+pub mod pool;
 pub mod postgres_error;
 pub mod stats;
 mod tls;
@@ -32,7 +32,6 @@ pub use account_row::{second_factor_from_row, user_from_row};
 pub use connection::{SqlParams, TypedParams};
 pub use database::Database;
 pub use installation::{check_settings, open_and_migrate};
-pub use pool::Pool;
 
 /// Includes the text of `sql/<name>.sql` at compile time.
 macro_rules! sql {
