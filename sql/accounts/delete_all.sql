@@ -1,4 +1,4 @@
--- For tests of clients: deletes every account but the development admin, as users/delete does, with an event for each.
+-- For tests of clients: deletes every account but the development admin, as accounts/delete does, with an event for each.
 -- $1, $2, $3: actor, address and request id of the events. Returns how many it deleted.
 -- The setting suspends the trigger users_last_admin until the end of this transaction.
 WITH suspended AS MATERIALIZED (

@@ -117,7 +117,7 @@ WHEN (octet_length(NEW.email) = length(NEW.email))
 EXECUTE FUNCTION set_email_key();
 
 -- The last active admin stays. Changes that take one away wait for each other, and each then looks anew at what the one
--- before it left. The query users/delete_all suspends the rule for its own transaction, because it deletes all
+-- before it left. The query accounts/delete_all suspends the rule for its own transaction, because it deletes all
 -- accounts.
 CREATE FUNCTION keep_an_admin() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

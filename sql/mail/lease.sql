@@ -5,10 +5,11 @@
 -- address is null if the message must not be sent any more: because the account has been deleted or deactivated since,
 -- unless the message is the notice at an old address, or because it is a link and the account has got another address,
 -- or an invitation and the account has other credentials than those it was made with. If another account has the
--- address that a message would confirm, the owner of that account is told so instead, unless it is inactive.
+-- address that a message would confirm, the owner of that account is told so instead, unless it is inactive. $1:
+-- whether this process opens sealed tokens; messages with one are left to others if not.
 WITH leased AS (
     UPDATE outbox SET attempts = attempts + 1, due_at = now() + interval '10 minutes', waits_for_server = false
-    WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now()
+    WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now() AND ($1 OR sealed_token IS NULL)
                 ORDER BY priority, due_at, id LIMIT 1
                 FOR UPDATE SKIP LOCKED)
     RETURNING id, kind, user_id, address, email_key, created_at, attempts, network, sealed_token

@@ -1,6 +1,6 @@
 -- Ends session $2 of user $1. $3: the maximum age of a session in seconds; $4, $5: address and request id of the
 -- event. No row means that the user has no such session, or that it has ended already. The epochs are compared as in
--- sessions/rotate.
+-- sign_in/rotate.
 WITH ended AS (
     UPDATE sessions s SET ended_at = now()
     FROM users u

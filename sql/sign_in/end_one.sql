@@ -1,6 +1,6 @@
 -- Ends session $2 of user $1. If $2 is null, the request's token has no session: such tokens cannot be told apart,
 -- so all of them end. $3, $4: address and request id of the event, which is written if anything ended. The epochs are
--- compared as in sessions/rotate.
+-- compared as in sign_in/rotate.
 WITH ended AS (
     UPDATE sessions s SET ended_at = now()
     FROM users u

@@ -1,10 +1,13 @@
 //! The deletion of one's own account, and statistics of each day.
 
+use postgres::Row;
+use postgres::types::Type;
+use serde::Serialize;
 use serde_json::json;
 
 use super::me::check_password;
 use super::statements::{self, ChangeConditions};
-use crate::db::stats;
+use crate::db::{Database, from_row, sql};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -51,6 +54,28 @@ const MAX_DAYS: i64 = 365;
 /// `GET /api/v1/admin/stats/daily`: what came on each of the last days, in UTC, today included, the oldest first.
 pub fn daily_stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let read = |query: &mut Params| query.integer("days", DEFAULT_DAYS, 1..=MAX_DAYS);
-    let days = stats::daily(&context.db, context.request.query().read(read)?)?;
+    let days = daily(&context.db, context.request.query().read(read)?)?;
     response::json(200, &json!({ "days": days }))
+}
+
+/// What came on one day.
+#[derive(Serialize)]
+struct DailyStatistics {
+    /// As in `2026-01-31`, in UTC.
+    date: String,
+    /// Accounts that were made and have not been deleted.
+    users: i64,
+    /// Files that were uploaded and have not been deleted, and their size.
+    files: i64,
+    bytes: i64,
+    sign_ins: i64,
+    /// Refused sign-ins, and what was refused because of the role.
+    refusals: i64,
+}
+
+/// Counts what came on each of the last `days` days, today included, the oldest first.
+fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
+    let rows = db.read_unprepared(sql!("db/stats/daily"), &[(&days, Type::INT8)], None)?;
+    let day = |row: &Row| from_row!(row => DailyStatistics { date, users, files, bytes, sign_ins, refusals });
+    Ok(rows.iter().map(day).collect())
 }

@@ -54,9 +54,7 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     };
     let account = AccountFields { password_hash: Some(password_hash), ..account };
     context.request.body.resize_room(rules::USER_MEMORY)?;
-    // The administrator may have been signed out while the password was hashed.
-    check_again(context, admin.user())?;
-    let created = statements::insert(&context.db, &account)?;
+    let created = statements::insert(&context.db, &account, admin.user().sign_in())?;
     let path = format!("/api/v1/users/{}", created.id);
     Ok(response::json(201, &created)?.with_header("Location", path))
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql, user_from_row};
-use crate::error::Error;
+use crate::error::{Error, TokenProblem};
 use crate::model::page::PageRequest;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
@@ -83,10 +83,15 @@ pub struct AccountFields {
     pub registration: Option<Uuid>,
 }
 
-/// Creates an account, which registers itself if the change has no actor. Fails with [`Error::Taken`], or with
-/// [`Error::InvalidConfirmationToken`] if the registration has been confirmed before, or another account has its
-/// address.
-pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
+/// Creates an account, which registers itself if the change has no actor. Fails with [`Error::Taken`], with
+/// [`Error::InvalidToken`] if `sign_in` of the actor has ended, or with [`Error::InvalidConfirmationToken`] if the
+/// registration has been confirmed before, or another account has its address.
+pub fn insert(
+    db: &Database,
+    account: &AccountFields,
+    sign_in: Option<SignIn>,
+) -> Result<User, Error> {
+    let (session, issued_at) = sign_in.map(SignIn::params).unzip();
     let rows = db.write(
         sql!("accounts/insert"),
         &[
@@ -98,9 +103,14 @@ pub fn insert(db: &Database, account: &AccountFields) -> Result<User, Error> {
             &db.request_id,
             &account.is_invited,
             &account.registration.is_some(),
+            &issued_at,
+            &session.flatten(),
         ],
     )?;
-    rows.first().map(user_from_row).ok_or(Error::InvalidConfirmationToken)
+    rows.first().map(user_from_row).ok_or(match account.registration {
+        Some(_) => Error::InvalidConfirmationToken,
+        None => Error::InvalidToken(TokenProblem::SessionEnded),
+    })
 }
 
 /// Conditions that an account must still meet when it is changed or deleted.
@@ -203,7 +213,7 @@ pub fn change_password(
 }
 
 /// Deletes an account: erases its personal data, ends its sessions, and hides its files, whose records and contents are
-/// removed later, see [`super::contents`]. Returns false if there is no such account, or if it does not meet
+/// removed later, see [`crate::db::contents`]. Returns false if there is no such account, or if it does not meet
 /// the conditions. Fails with [`Error::LastAdmin`].
 pub fn delete(db: &Database, id: Uuid, conditions: &ChangeConditions) -> Result<bool, Error> {
     let ChangeConditions { version, spares_admins } = conditions;

@@ -11,7 +11,7 @@ use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::rules;
 use crate::request::context::RequestContext;
-use crate::request::identity::{SignedInAdmin, check_again, json_body};
+use crate::request::identity::{SignedInAdmin, json_body};
 
 /// `GET /api/v1/users/test-only/alive`: responds if these endpoints are enabled.
 pub fn alive(_: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
@@ -36,9 +36,7 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
         ..given
     };
     context.request.body.resize_room(2 * MAX_TEXT_BODY as usize)?;
-    // The administrator may have been signed out while the password was hashed.
-    check_again(context, admin.user())?;
-    response::json(201, &statements::insert(&context.db, &account)?)
+    response::json(201, &statements::insert(&context.db, &account, admin.user().sign_in())?)
 }
 
 /// Reads the account and its password.

@@ -86,7 +86,6 @@ pub enum Tool {
     /// With --follow it prints each later event once it is committed, also after newer ones, and none twice. While the
     /// database is away it waits, and then goes on with what it missed. It may miss a refused action that the service
     /// could write only over ten minutes later. The end of the program that reads its output ends it with status 0.
-    #[cfg(feature = "extras")]
     Audit {
         /// How far to go back: a number and m, h or d, for minutes, hours or days.
         #[arg(long, default_value = "1d", value_parser = parse_age)]

@@ -167,11 +167,13 @@ impl TokenBuckets {
     }
 }
 
-/// All buckets of the process, by the time in which an empty one becomes full. Each kind has memory of its own, so that
-/// a flood of one of them forgets nothing of the others.
+/// All buckets of the process, by the time in which an empty one becomes full. Each has memory of its own, so that a
+/// flood of one forgets nothing of the others.
 pub struct Buckets {
     pub minute: TokenBuckets,
     pub hour: TokenBuckets,
+    /// An hour too, for sign-ins without a code: names that no account has are another bucket each.
+    pub missing_codes: TokenBuckets,
     pub day: TokenBuckets,
 }
 
@@ -179,7 +181,12 @@ impl Buckets {
     /// No bucket is stored yet.
     pub fn new() -> Buckets {
         let buckets = |seconds| TokenBuckets::new(Duration::from_secs(seconds));
-        Buckets { minute: buckets(60), hour: buckets(3600), day: buckets(86_400) }
+        Buckets {
+            minute: buckets(60),
+            hour: buckets(3600),
+            missing_codes: buckets(3600),
+            day: buckets(86_400),
+        }
     }
 }
 

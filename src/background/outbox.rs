@@ -164,14 +164,14 @@ impl OutboxSender {
         Ok(Some((username, Timestamp(expires_at))))
     }
 
-    /// Leaves the message to a process that has the feature, as one of a kind that only a newer version knows.
+    /// None is leased without the feature.
     #[cfg(not(feature = "extras"))]
     fn open_token(
         &self,
-        message: &LeasedMessage,
+        _: &LeasedMessage,
         _: &[u8],
     ) -> Result<Option<(Option<String>, Timestamp)>, Error> {
-        Err(Error::Internal(format!("no kind of mail of this build: {}", message.kind)))
+        Ok(None)
     }
 
     /// Makes the token of a link to set a password, and returns it with the time of its expiry. It names the version of

@@ -106,7 +106,7 @@ fn make_account(
         registration: Some(registration.id),
         ..AccountFields::default()
     };
-    let user = accounts::insert(&context.db, &account)?;
+    let user = accounts::insert(&context.db, &account, None)?;
     context.account_in_log = Some(user.id);
     Ok(())
 }

@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use postgres::Row;
-use postgres::types::Type;
-use serde::Serialize;
 use uuid::Uuid;
 
 use super::connection::SqlParams;
@@ -30,28 +28,6 @@ pub fn totals(db: &Database) -> Result<(UserStatistics, FileStatistics), Error> 
         deleted_size: row.get("deleted_bytes"),
     };
     Ok((users, files))
-}
-
-/// What came on one day.
-#[derive(Serialize)]
-pub struct DailyStatistics {
-    /// As in `2026-01-31`, in UTC.
-    date: String,
-    /// Accounts that were made and have not been deleted.
-    users: i64,
-    /// Files that were uploaded and have not been deleted, and their size.
-    files: i64,
-    bytes: i64,
-    sign_ins: i64,
-    /// Refused sign-ins, and what was refused because of the role.
-    refusals: i64,
-}
-
-/// Counts what came on each of the last `days` days, today included, the oldest first.
-pub fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
-    let rows = db.read_unprepared(sql!("db/stats/daily"), &[(&days, Type::INT8)], None)?;
-    let day = |row: &Row| from_row!(row => DailyStatistics { date, users, files, bytes, sign_ins, refusals });
-    Ok(rows.iter().map(day).collect())
 }
 
 /// Adds up to `limit` rows of each table of kept totals together, if they have become many. Returns how many rows fewer

@@ -46,13 +46,15 @@ fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
     value.as_object_mut().into_iter().flatten()
 }
 
-/// Drops the paths that the service does not have, and the tags that only these have. Other tags are chapters of prose.
+/// Drops the paths that the service does not have, the tags that only these have, and links to their operations. Other
+/// tags are chapters of prose.
 fn drop_paths(document: &mut Value, has_path: impl Fn(&str) -> bool) {
     let before = document["paths"].to_string();
     if let Some(paths) = document["paths"].as_object_mut() {
         paths.retain(|path, _| has_path(path));
     }
     let after = document["paths"].to_string();
+    drop_links(&mut document["paths"], &after);
     if let Some(tags) = document["tags"].as_array_mut() {
         tags.retain(|tag| {
             let used = format!("\"tags\":[{}]", tag["name"]);
@@ -61,7 +63,19 @@ fn drop_paths(document: &mut Value, has_path: impl Fn(&str) -> bool) {
     }
 }
 
-/// Drops the parameters that the core build ignores.
+/// Drops links to operations that are not among the paths.
+fn drop_links(value: &mut Value, paths: &str) {
+    if let Some(Value::Object(links)) = value.get_mut("links") {
+        // An operation has a method and tags, and a link has neither.
+        let is_there = |link: &Value| {
+            paths.contains(&format!("{{\"operationId\":{},\"tags\"", link["operationId"]))
+        };
+        links.retain(|_, link| is_there(link));
+    }
+    members(value).for_each(|(_, member)| drop_links(member, paths));
+}
+
+/// Drops the parameters that the core build ignores, and the key of sorting that only deleted files have.
 #[cfg(not(feature = "extras"))]
 fn drop_parameters(document: &mut Value) {
     let is_used = |parameter: &Value| {
@@ -74,6 +88,9 @@ fn drop_parameters(document: &mut Value) {
                 parameters.retain(is_used);
             }
         }
+    }
+    if let Value::Array(keys) = &mut document["components"]["schemas"]["FileSortKey"]["enum"] {
+        keys.retain(|key| key != "deleted_at");
     }
 }
 

@@ -1,4 +1,4 @@
-//! One request, as handlers and middleware are given it.
+//! One request, as handlers are given it.
 
 use std::net::IpAddr;
 use std::sync::Arc;

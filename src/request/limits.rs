@@ -78,7 +78,7 @@ impl Limit {
             Limit::General        => ("general",       config.rate_limit_general,    &buckets.minute),
             Limit::Address        => ("address",       config.rate_limit_address,    &buckets.minute),
             Limit::FailedSignIns  => ("login-name",    100,                          &buckets.hour),
-            Limit::MissingCodes   => ("missing-codes", 20,                           &buckets.hour),
+            Limit::MissingCodes   => ("missing-codes", 20,                           &buckets.missing_codes),
             Limit::Registrations  => ("registrations", config.registrations_per_day, &buckets.day),
         }
     }

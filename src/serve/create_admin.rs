@@ -64,9 +64,15 @@ fn next_step(config: &Config, db: &Database, account: &Row, resets: bool) -> Res
         db.write(sql!("second_factor/reset"), &[&id, &db.actor, &db.address, &db.request_id])?;
         return Ok("Its second factor is gone: the password alone is enough.\n".into());
     }
-    Ok("It has a second factor, which stays: signing in needs a code too. If that is lost, add \
-        --reset-second-factor.\n"
-        .into())
+    let stays = match cfg!(feature = "extras") {
+        true => {
+            "It has a second factor, which stays: signing in needs a code too. If that is lost,"
+        }
+        false => {
+            "It has a second factor, which stays, and this build takes no codes. To sign in here,"
+        }
+    };
+    Ok(format!("{stays} add --reset-second-factor.\n"))
 }
 
 /// The variable that holds the password, if it is neither typed nor piped.

@@ -63,7 +63,7 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
             password_hash: Some(hash),
             ..AccountFields::default()
         };
-        let user = accounts::insert(&context.db, &account).map_err(Error::at_registration)?;
+        let user = accounts::insert(&context.db, &account, None).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {

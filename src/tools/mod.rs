@@ -1,6 +1,5 @@
 //! The commands for operators. The service needs none of them: they are built with the feature `tools`.
 
-#[cfg(feature = "extras")]
 mod audit;
 mod backup;
 mod check;
@@ -47,7 +46,6 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
         Tool::Restore { backup, skip_damaged, all } => {
             restore::restore(&config()?, &backup, skip_damaged, all)?;
         }
-        #[cfg(feature = "extras")]
         Tool::Audit { since, follow } => audit::print_audit(&config()?, since, follow)?,
         #[cfg(feature = "s3")]
         Tool::MoveContents { to, all } => move_contents::move_contents(&config()?, to, all)?,

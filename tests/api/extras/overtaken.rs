@@ -73,6 +73,8 @@ const DELETED: &str = "UPDATE users SET is_deleted = true WHERE id = '{id}'";
 const NO_FILE: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE; DELETE FROM files WHERE user_id = '{id}'";
 const END_OF_ALL: &str =
     "UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
+/// The same beside a lock for which the creation of an account waits.
+const LOCK_AND_END_OF_ALL: &str = "LOCK TABLE outbox; UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
 const END_OF_SESSIONS: &str = "SELECT end_sessions('{id}')";
 const END_OF_OTHERS: &str = "SELECT end_sessions('{id}', '{session}')";
 /// A sign-in whose session has the id of the user.
@@ -100,6 +102,7 @@ const LINKS: &str = "file_links WHERE user_id = '{id}'";
 const FILES: &str = "files WHERE user_id = '{id}'";
 const UPLOADED: &str = "files WHERE user_id = '{id}' AND filename = 'b.txt'";
 const NETWORKS: &str = "sign_in_networks WHERE user_id = '{id}'";
+const NO_NEW: &str = "users WHERE email = 'of-{name}@example.com'";
 const AS_USER: &str = "users WHERE id = '{id}' AND role = 'user'";
 const FIRST_VERSION: &str = "users WHERE id = '{id}' AND credentials_version = 1";
 const WITH_NEW_EMAIL: &str =
@@ -196,7 +199,7 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 13] = [
     }),
 ];
 
-const BY_A_CHANGE_OF_SESSIONS: [Row; 19] = [
+const BY_A_CHANGE_OF_SESSIONS: [Row; 20] = [
     ("a sign-in, by the end of all", END_OF_ALL, 200, "", LIVE, 1, |w, user| {
         let answer = w.api.login(&user.name, PASSWORD);
         w.api.me(answer.tokens()).expect(200);
@@ -208,6 +211,20 @@ const BY_A_CHANGE_OF_SESSIONS: [Row; 19] = [
         let admin = sign(with_member(&claims(&user.own.access), "role", "admin"));
         w.api.update_user(&admin, user.id(), json!({"role": "admin"}))
     }),
+    (
+        "a new account, by the end of all",
+        LOCK_AND_END_OF_ALL,
+        401,
+        INVALID,
+        NO_NEW,
+        0,
+        |w, user| {
+            let admin = sign(with_member(&claims(&user.own.access), "role", "admin"));
+            let email = format!("of-{}@example.com", user.name);
+            let new = json!({"email": email, "name": "New", "password": PASSWORD, "role": "admin"});
+            w.api.create_user(&admin, new)
+        },
+    ),
     ("an address, by the end of all", END_OF_ALL, 401, INVALID, AS_BEFORE, 1, set_email),
     ("a token, by the end of all", END_OF_ALL, 401, INVALID, TOKENS, 1, new_token),
     ("a second factor, by the end of all", END_OF_ALL, 401, INVALID, NO_FACTOR, 1, |w, user| {
