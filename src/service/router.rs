@@ -233,7 +233,9 @@ mod tests {
         if let Some(path) = value["$ref"].as_str() {
             assert!(document.pointer(&path[1..]).is_some(), "{path}");
         }
-        for (name, link) in value["links"].as_object().into_iter().flatten() {
+        // A response has a description, and the properties of a schema have none that is text.
+        let links = value["links"].as_object().filter(|_| value["description"].is_string());
+        for (name, link) in links.into_iter().flatten() {
             let operation = format!("{{\"operationId\":{},\"tags\"", link["operationId"]);
             assert!(document["paths"].to_string().contains(&operation), "{name}");
         }
