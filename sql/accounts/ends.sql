@@ -49,7 +49,7 @@ EXECUTE FUNCTION complete_change();
 CREATE FUNCTION end_with_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM personal_tokens WHERE user_id = NEW.id;
-    IF NEW.is_deleted OR OLD.password_hash <> NEW.password_hash THEN
+    IF NEW.is_deleted OR OLD.password_hash IS DISTINCT FROM NEW.password_hash THEN
         DELETE FROM file_links WHERE user_id = NEW.id;
     END IF;
     IF NEW.is_deleted THEN

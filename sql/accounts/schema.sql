@@ -6,6 +6,7 @@ CREATE TABLE users (
     username text COLLATE "C",
     email text,
     name text,
+    -- A PHC string. Null for an account whose owner has not chosen a password yet, and for the development admin.
     password_hash text,
     role text NOT NULL DEFAULT 'user' CONSTRAINT users_role_check CHECK (role IN ('user', 'admin')),
     permissions text[] NOT NULL DEFAULT '{}',
@@ -71,8 +72,7 @@ CREATE TABLE users (
     storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
     file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
     CONSTRAINT users_email_key_check CHECK ((email IS NULL) = (email_key IS NULL)),
-    CONSTRAINT users_complete_check
-    CHECK (is_deleted OR email IS NOT NULL AND (is_development_admin OR password_hash IS NOT NULL))
+    CONSTRAINT users_complete_check CHECK (is_deleted OR email IS NOT NULL)
 );
 
 -- Unique without regard to case, among accounts that are not deleted.

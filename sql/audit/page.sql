@@ -26,6 +26,11 @@ WITH page AS (
      ORDER BY newest.at DESC, newest.id DESC LIMIT $8)
 )
 SELECT e.id, e.at, e.action::text AS action, e.outcome::text AS outcome, e.actor_id, e.subject_type, e.subject_id,
-       e.address, e.request_id, e.details
+       e.address, e.request_id,
+       -- The present name of a file, as long as the service has it. The log itself keeps no texts of users.
+       e.details || CASE WHEN e.subject_type = 'file' THEN coalesce(
+           (SELECT jsonb_build_object('filename', filename) FROM files WHERE id = e.subject_id),
+           (SELECT jsonb_build_object('filename', filename) FROM deleted_files WHERE id = e.subject_id), '{}')
+       ELSE '{}' END AS details
 FROM page JOIN audit_events e ON e.at = page.at AND e.id = page.id
 ORDER BY e.at DESC, e.id DESC

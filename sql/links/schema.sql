@@ -10,7 +10,9 @@ CREATE TABLE file_links (
     -- Whether browsers show the file, if its type is one that they show safely, in place of saving it.
     inline boolean NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
-    expires_at timestamptz NOT NULL
+    expires_at timestamptz NOT NULL,
+    -- The hour of the last download.
+    last_used_at timestamptz
 );
 
 CREATE INDEX file_links_file ON file_links (file_id);

@@ -4,7 +4,7 @@
 -- same statement, so that the message is written with its present data; one of a registration has none. The e-mail
 -- address is null if the message must not be sent any more: because the account has been deleted or deactivated since,
 -- unless the message is the notice at an old address, or because it is a link and the account has got another address,
--- or an invitation and the account has other credentials than those it was made with. If another account has the
+-- or an invitation and the account has a password by now. If another account has the
 -- address that a message would confirm, the owner of that account is told so instead, unless it is inactive. $1:
 -- whether this process opens sealed tokens; messages with one are left to others if not.
 WITH leased AS (
@@ -19,8 +19,8 @@ SELECT leased.id, CASE WHEN owner.id IS NOT NULL THEN 'email_taken' ELSE leased.
        CASE
            WHEN leased.kind = 'email_changed' THEN leased.address
            WHEN leased.user_id IS NULL OR u.is_active AND NOT u.is_deleted
-                AND (leased.kind <> 'password_reset' OR leased.email_key = u.email_key)
-                AND (leased.kind <> 'invitation' OR u.credentials_version = 1)
+                AND (leased.kind NOT IN ('password_reset', 'invitation') OR leased.email_key = u.email_key)
+                AND (leased.kind <> 'invitation' OR u.password_hash IS NULL)
            THEN CASE WHEN owner.id IS NULL THEN coalesce(leased.address, u.email)
                      WHEN owner.is_active THEN owner.email END
        END AS address,

@@ -194,7 +194,7 @@ BEGIN
     INSERT INTO outbox (kind, user_id, address, email_key)
     SELECT notice.kind, NEW.id, notice.address, notice.email_key
     FROM (VALUES
-        ('password_changed', NEW.email, NEW.email_key, is_new_version AND NEW.password_hash <> OLD.password_hash),
+        ('password_changed', NEW.email, NEW.email_key, is_new_version AND NEW.password_hash IS DISTINCT FROM OLD.password_hash),
         ('email_changed', OLD.email, OLD.email_key, is_new_version AND NEW.email_key <> OLD.email_key),
         ('second_factor_enabled', NEW.email, NEW.email_key,
          OLD.second_factor_at IS NULL AND NEW.second_factor_at IS NOT NULL),

@@ -20,7 +20,7 @@ pub fn list(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response,
 }
 
 /// `GET /api/v1/admin/stats`: totals of users, files and storage, which is in bytes. How much of the quota is used is a
-/// percentage with two decimal places.
+/// percentage with two decimal places. The version is that of the program.
 pub fn stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response, Error> {
     let (users, files) = stats::totals(&context.db)?;
     let (used, quota) = (files.total_size, context.app.config.storage_quota);
@@ -29,5 +29,9 @@ pub fn stats(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response
     let storage = json!({
         "used": used, "quota": quota, "usage_percentage": usage_percentage, "deleted": files.deleted_size
     });
-    response::json(200, &json!({ "users": users, "files": files, "storage": storage }))
+    let version = env!("CARGO_PKG_VERSION");
+    response::json(
+        200,
+        &json!({ "users": users, "files": files, "storage": storage, "version": version }),
+    )
 }

@@ -1,4 +1,4 @@
-//! The deletion of one's own account, and statistics of each day.
+//! The deletion of one's own account, links to choose a password, and statistics of each day.
 
 use postgres::Row;
 use postgres::types::Type;
@@ -7,16 +7,17 @@ use serde_json::json;
 
 use super::me::check_password;
 use super::statements::{self, ChangeConditions};
-use crate::db::{Database, from_row, sql};
+use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::request::context::RequestContext;
+use crate::request::endpoint::Feature::PasswordResets;
 use crate::request::endpoint::Handler::{self, User};
 use crate::request::endpoint::{Endpoint, at};
-use crate::request::identity::{CurrentUser, SignedInAdmin, json_body};
+use crate::request::identity::{Admin, CurrentUser, SignedInAdmin, json_body};
 use crate::request::limits::Limit::Auth;
 
 /// The endpoints of this file.
@@ -24,6 +25,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
         ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(delete)).limit(Auth("delete-account")),
+        ("POST", ["users", _, "password-link"]) => at("/users/{user_id}/password-link", Handler::Admin(send_password_link))
+            .part_of(PasswordResets),
         ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Handler::SignedInAdmin(daily_stats)),
         _ => return None,
     };
@@ -42,6 +45,20 @@ pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     if !statements::delete(&context.db, user.id(), &conditions)? {
         // The password was changed, or the account deleted, in the meantime.
         return Err(Error::WrongCurrentPassword);
+    }
+    context.app.wake_background();
+    Ok(Response::empty(204))
+}
+
+/// `POST /api/v1/users/{user_id}/password-link`: mails a link to choose a password: the invitation again if the account
+/// has no password and nobody has signed in to it, else one for a forgotten password.
+pub fn send_password_link(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
+    let id = context.path_id()?;
+    let db = &context.db;
+    let params: SqlParams = &[&id, &admin.user().id(), &db.address, &db.request_id];
+    let rows = db.write(sql!("accounts/queue_password_link"), params)?;
+    if !rows.first().ok_or(Error::UserNotFound)?.get::<_, bool>("is_active") {
+        return Err(Error::RecipientInactive);
     }
     context.app.wake_background();
     Ok(Response::empty(204))

@@ -47,12 +47,12 @@ pub fn create(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let (account, password) =
         body.read(|body| read_new_account(body, &context.app.refused_passwords))?;
     let hasher = &context.app.hasher;
-    let password_hash = match password {
-        Some(password) => hasher.hash(&password, context.hash_request())?,
-        None if matches!(context.app.config.smtp, Smtp::Off) => return Err(Error::FeatureOff),
-        None => hasher.unusable_hash()?,
-    };
-    let account = AccountFields { password_hash: Some(password_hash), ..account };
+    if password.is_none() && matches!(context.app.config.smtp, Smtp::Off) {
+        return Err(Error::FeatureOff);
+    }
+    let hash = |password: String| hasher.hash(&password, context.hash_request());
+    let password_hash = password.map(hash).transpose()?;
+    let account = AccountFields { password_hash, ..account };
     context.request.body.resize_room(rules::USER_MEMORY)?;
     let created = statements::insert(&context.db, &account, admin.user().sign_in())?;
     let path = format!("/api/v1/users/{}", created.id);

@@ -57,12 +57,6 @@ impl PasswordHasher {
         hash(password, random_bytes()?, self.cost).map_err(Error::Internal)
     }
 
-    /// A hash that no password matches, for an account whose owner has not chosen one yet. Checking a password against
-    /// it takes as long as against any other. Making it takes no time, and so no permit.
-    pub fn unusable_hash(&self) -> Result<String, Error> {
-        dummy_hash(random_bytes()?, random_bytes()?, self.cost).map_err(Error::Internal)
-    }
-
     /// Checks a password against the stored hash. Without a stored hash the result is `Wrong`. Fails with
     /// [`Error::Unavailable`] if no permit comes in time.
     ///

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::statements;
 use crate::error::Error;
 use crate::http::response::{self, Response};
-use crate::model::change::Change;
+use crate::model::change::{After, Change};
 use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::{self, SignedIn};
@@ -33,11 +33,11 @@ struct ChangeList {
 }
 
 /// `GET /api/v1/changes`: the latest state of each of the user's files that has changed after the cursor `after`, or of
-/// all without one, at once. If nothing has changed after the cursor, the response comes after `wait` seconds, or as
+/// all without one, at once; with `after=now` only the cursor of this moment, at once. If nothing has changed after the cursor, the response comes after `wait` seconds, or as
 /// soon as something does. While it waits, the request holds its thread and nothing else.
 pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let (after, limit, wait) = context.request.query().read(|query| {
-        let after = query.optional("after", rules::change_cursor);
+        let after = query.optional("after", rules::after_changes);
         let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
         (after, limit, query.integer("wait", 0, 0..=MAX_WAIT))
     })?;
@@ -45,7 +45,7 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let read = || statements::list(&db, user.id(), after.as_ref(), limit);
     let mut page = read()?;
     let mut is_refused = false;
-    if page.changes.is_empty() && after.is_some() && wait > 0 {
+    if page.changes.is_empty() && matches!(after, Some(After::Cursor(_))) && wait > 0 {
         let has_personal_token = user.has_personal_token();
         let waiter = Waiter { user: user.id(), has_personal_token, seen: page.latest };
         let timeout = Duration::from_secs(wait.unsigned_abs());

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::db::{Database, SqlParams, sql};
 use crate::error::Error;
 use crate::files::statements as files;
-use crate::model::change::{Change, ChangeCursor};
+use crate::model::change::{After, Change, ChangeCursor};
 use crate::model::rules::FILE_MEMORY;
 
 /// Changes after a cursor.
@@ -29,18 +29,22 @@ pub fn most_bytes(limit: i64) -> usize {
     (2 * texts + FILE_MEMORY + 2048 * limit).min(limit * FILE_MEMORY)
 }
 
-/// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there; fewer if
-/// their texts have more than [`MAX_TEXTS`]. Fails with [`Error::ChangesForgotten`] if the cursor is of another history
+/// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there, or none
+/// after [`After::Now`]; fewer if their texts have more than [`MAX_TEXTS`]. Fails with [`Error::ChangesForgotten`] if the cursor is of another history
 /// of the database, or if a deletion after it may be forgotten, and with [`Error::Unavailable`] by a standby, whose
 /// next history is not known.
 pub fn list(
     db: &Database,
     user: Uuid,
-    after: Option<&ChangeCursor>,
+    after: Option<&After>,
     limit: i64,
 ) -> Result<ChangePage, Error> {
-    let (number, file) = after.map_or((-1, Uuid::nil()), |cursor| (cursor.number, cursor.file));
-    let begin = after.map(|cursor| cursor.begin);
+    // No change has the largest number, and no file the largest id.
+    let (number, file, begin) = match after {
+        None => (-1, Uuid::nil(), None),
+        Some(After::Now) => (i64::MAX, Uuid::max(), None),
+        Some(After::Cursor(cursor)) => (cursor.number, cursor.file, Some(cursor.begin)),
+    };
     let params: SqlParams = &[&user, &number, &file, &begin, &limit, &MAX_TEXTS];
     let rows = db.read(sql!("changes/list"), params)?;
     let first = rows.first().ok_or(Error::UserNotUsable)?;
@@ -53,12 +57,14 @@ pub fn list(
             && is_past
             && first.get::<_, i64>("forgotten_change") <= cursor.number.max(cursor.begin)
     };
-    if !after.is_none_or(is_known) {
+    if let Some(After::Cursor(cursor)) = after
+        && !is_known(cursor)
+    {
         return Err(Error::ChangesForgotten);
     }
     let has_more = first.get::<_, i64>("found") > rows.len() as i64;
     let begin = begin.unwrap_or(latest);
-    let mut next = ChangeCursor { number: number.max(0), file, begin, history };
+    let mut next = ChangeCursor { number: number.clamp(0, latest), file, begin, history };
     let mut changes = Vec::with_capacity(rows.len());
     for row in &rows {
         let Some(file_id) = row.get("file_id") else { break };

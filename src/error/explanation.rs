@@ -179,6 +179,9 @@ errors! {
     /// The file has as many links as one file may have, or its owner as many as one user may.
     TooManyLinks => row(409, "TOO_MANY_LINKS", "Too many links",
         "End one that is no longer needed with DELETE /api/v1/uploads/{file_id}/links/{link_id}.");
+    /// An inactive account is sent no link to choose a password.
+    RecipientInactive => row(409, "USER_INACTIVE", "User is inactive",
+        "Activate the account first.");
     /// The change would leave the service without an active administrator.
     LastAdmin => row(409, "LAST_ADMIN", "At least one active admin is required",
         "Make another active account an administrator first.");

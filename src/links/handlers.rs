@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::statements::{self, NewFileLink};
+use super::statements::{self, LinkHash, LinkedFile, NewFileLink};
 use crate::auth::random_bytes;
 use crate::error::Error;
 use crate::files::handlers::download_response;
 use crate::http::file_response::FileUse;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::file::FileLink;
+use crate::model::file::{File, FileLink};
 use crate::model::{media_type, rules};
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, json_body};
@@ -62,19 +62,28 @@ pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     Ok(Response::empty(204))
 }
 
-/// `GET /api/v1/links/{token}`: the content of the file that a link is to, or a range of it, for anyone. A link that is
-/// unknown, has ended or was never one is answered alike.
+/// `GET /api/v1/links`: all live links of the user, newest first.
+pub fn list_own(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
+    let db = context.database_with_room(statements::OWN_LINKS_MEMORY);
+    let links = statements::list_own(&db, user.id())?;
+    response::json(200, &json!({ "links": links }))
+}
+
+/// `GET /api/v1/links/{token}`: the content of the file that a link is to, or a range of it, for anyone, or with
+/// `about` what there is to know of it. A link that is unknown, has ended or was never one is answered alike.
 pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let hash = token_hash(context.path_text()?);
-    let takes_html = context.request.takes_html();
+    let is_about = context.request.query().read(|query| query.filter("about", rules::boolean))?;
+    if is_about == Some(true) {
+        return about(&find_file(context, &hash)?);
+    }
+    let is_use = context.request.method() == "GET";
     download_response(context, || {
-        let found = statements::find_file(&context.db, &hash);
-        let (file, inline, is_utf8) = found.map_err(|error| match error {
-            Error::LinkNotFound => Error::LinkEnded { takes_html },
-            other => other,
-        })?;
-        let mut file = file.with_listed_type(&context.app.config.allowed_upload_types);
-        let inline = inline && media_type::is_shown_safely(&file.content_type);
+        let LinkedFile { mut file, is_utf8, link_id, inline, is_first_use, .. } =
+            find_file(context, &hash)?;
+        if is_use && is_first_use {
+            statements::record_use(&context.db, link_id);
+        }
         // Browsers take a text for windows-1252, unless its first bytes or this say something else.
         if inline && is_utf8 && file.content_type == "text/plain" {
             file.content_type += "; charset=utf-8";
@@ -83,9 +92,32 @@ pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     })
 }
 
+/// Finds the file of a link. It is `inline` only if browsers show it safely.
+fn find_file(context: &RequestContext, hash: &LinkHash) -> Result<LinkedFile, Error> {
+    let takes_html = context.request.takes_html();
+    let found = statements::find_file(&context.db, hash).map_err(|error| match error {
+        Error::LinkNotFound => Error::LinkEnded { takes_html },
+        other => other,
+    })?;
+    let file = found.file.with_listed_type(&context.app.config.allowed_upload_types);
+    let inline = found.inline && media_type::is_shown_safely(&file.content_type);
+    Ok(LinkedFile { file, inline, ..found })
+}
+
+/// What whoever has a link may know of the file before downloading it.
+fn about(found: &LinkedFile) -> Result<Response, Error> {
+    let LinkedFile { file, inline, created_at, expires_at, sender, .. } = found;
+    let File { filename, file_size, content_type, .. } = file;
+    let body = json!({
+        "filename": filename, "file_size": file_size, "content_type": content_type, "created_at": created_at,
+        "expires_at": expires_at, "inline": inline, "sender": sender
+    });
+    response::json(200, &body)
+}
+
 /// The hash under which the token of a link is stored. It is looked up for every text that stands in its place, so that
 /// one which cannot be a token takes the same work. One hash without a salt is enough, because nobody can guess 256
 /// random bits.
-fn token_hash(token: &str) -> [u8; 32] {
+fn token_hash(token: &str) -> LinkHash {
     Sha256::digest(token.as_bytes()).into()
 }

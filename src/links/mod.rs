@@ -15,6 +15,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::list)),
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),
+        ("GET", ["links"]) => at("/links", SignedIn(handlers::list_own)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(handlers::download)).limit(Links).without_key(),
         _ => return None,
     };

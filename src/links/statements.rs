@@ -7,10 +7,14 @@ use uuid::Uuid;
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::files::statements as files;
-use crate::model::file::{File, FileLink};
+use crate::model::file::{File, FileLink, OwnLink};
+use crate::model::rules::LINK_MEMORY;
+use crate::model::timestamp::Timestamp;
 
 /// The maximum number of live links of one user.
 const MAX_LINKS_OF_USER: i64 = 1000;
+/// The most memory that all of them take, in bytes: their rows and records, or these and their JSON.
+pub const OWN_LINKS_MEMORY: usize = MAX_LINKS_OF_USER as usize * LINK_MEMORY;
 /// The maximum number of live links to one file.
 const MAX_LINKS_OF_FILE: i64 = 100;
 
@@ -66,6 +70,16 @@ pub fn list(db: &Database, file: Uuid, user: Uuid) -> Result<Vec<FileLink>, Erro
     Ok(rows.iter().filter_map(link_from_row).collect())
 }
 
+/// All live links of `user`, newest first.
+pub fn list_own(db: &Database, user: Uuid) -> Result<Vec<OwnLink>, Error> {
+    let rows = db.read(sql!("links/list_own"), &[&user])?;
+    let read = |row: &Row| {
+        let link = link_from_row(row)?;
+        Some(from_row!(row => OwnLink { file_id, filename, last_used_at; link: link }))
+    };
+    Ok(rows.iter().filter_map(read).collect())
+}
+
 /// Ends one link to a file of `user`. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
 /// [`Error::LinkNotFound`].
 pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), Error> {
@@ -77,12 +91,44 @@ pub fn delete(db: &Database, file: Uuid, user: Uuid, link: Uuid) -> Result<(), E
     }
 }
 
-/// Finds the file that the live link with this hash is to, whether browsers show it, and whether all of its content is
-/// UTF-8 without NUL. Fails with [`Error::LinkNotFound`], also while the owner of the file is not active.
-pub fn find_file(db: &Database, hash: &LinkHash) -> Result<(File, bool, bool), Error> {
+/// A file that a link is to.
+pub struct LinkedFile {
+    pub file: File,
+    /// Whether all of its content is UTF-8 without NUL.
+    pub is_utf8: bool,
+    pub link_id: Uuid,
+    /// Whether its owner wants browsers to show it.
+    pub inline: bool,
+    /// Whether a use now is the first one in this hour.
+    pub is_first_use: bool,
+    /// From when until when the link works.
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// What the owner is called.
+    pub sender: Option<String>,
+}
+
+/// Finds the file that the live link with this hash is to. Fails with [`Error::LinkNotFound`], also while the owner of
+/// the file is not active.
+pub fn find_file(db: &Database, hash: &LinkHash) -> Result<LinkedFile, Error> {
     let rows = db.read(sql!("links/find_file"), &[&hash.as_slice()])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
-    Ok((files::from_row(row).ok_or(Error::LinkNotFound)?, row.get("inline"), row.get("is_utf8")))
+    let file = files::from_row(row).ok_or(Error::LinkNotFound)?;
+    Ok(from_row!(row => LinkedFile {
+        is_utf8, link_id, inline, is_first_use, created_at, expires_at, sender; file: file
+    }))
+}
+
+/// Stores the hour of a use. A download needs no more than to be read, so it goes on where nothing can be stored.
+pub fn record_use(db: &Database, link: Uuid) {
+    let outcome = if db.pool.refuses_changes() {
+        Ok(())
+    } else {
+        db.write(sql!("links/use"), &[&link]).map(drop)
+    };
+    if let Err(error) = outcome {
+        log::warn!("the use of link {link} was not stored: {}", error.cause());
+    }
 }
 
 /// The first row of a query about a file's links, which says who the file's owner is.

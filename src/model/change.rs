@@ -34,6 +34,14 @@ pub struct ChangeCursor {
     pub history: String,
 }
 
+/// Where a client's list of changes begins.
+#[derive(Debug)]
+pub enum After {
+    /// Behind all changes so far: the client wants a cursor only.
+    Now,
+    Cursor(ChangeCursor),
+}
+
 impl ChangeCursor {
     /// Parses what [`ChangeCursor::fmt`] has written.
     pub fn parse(text: &str) -> Option<ChangeCursor> {

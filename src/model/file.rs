@@ -110,6 +110,17 @@ pub struct FileLink {
     pub inline: bool,
 }
 
+/// One of all links of a user.
+#[derive(Serialize)]
+pub struct OwnLink {
+    #[serde(flatten)]
+    pub link: FileLink,
+    pub file_id: Uuid,
+    pub filename: String,
+    /// The hour in which the file was last downloaded by it.
+    pub last_used_at: Option<Timestamp>,
+}
+
 /// Totals of files. Months are calendar months, UTC.
 #[derive(Serialize)]
 pub struct FileStatistics {

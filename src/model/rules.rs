@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use uuid::Uuid;
 
 use super::audit::AuditPosition;
-use super::change::ChangeCursor;
+use super::change::{After, ChangeCursor};
 use super::problems::{
     NOT_A_BOOLEAN, NOT_A_KEY, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
 };
@@ -47,6 +47,8 @@ pub const MAX_SESSIONS: i64 = 1000;
 /// The most memory in bytes that a file of a list takes: its row in the answer of the database and the record that is
 /// made of it, or the record and its JSON. So texts count twice, with four bytes for a character.
 pub const FILE_MEMORY: usize = 2 * 4 * (MAX_DESCRIPTION + 2 * MAX_FILENAME) + 2048;
+/// The same for one of a user's links.
+pub const LINK_MEMORY: usize = 2 * 4 * MAX_FILENAME + 1024;
 /// The same for an account with its permissions, names and addresses.
 pub const USER_MEMORY: usize =
     2 * 4 * (MAX_PERMISSIONS * *PERMISSION_LENGTH.end() + 4 * MAX_NAME) + 6144;
@@ -239,9 +241,12 @@ pub fn audit_position(text: &str) -> Result<AuditPosition, Problem> {
     AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"))
 }
 
-/// A place in the changes of a user's files, as the answer before names the next one.
-pub fn change_cursor(text: &str) -> Result<ChangeCursor, Problem> {
-    ChangeCursor::parse(text).ok_or_else(|| value_error("Invalid cursor"))
+/// A place in the changes of a user's files, as the answer before names the next one, or `now`.
+pub fn after_changes(text: &str) -> Result<After, Problem> {
+    if text == "now" {
+        return Ok(After::Now);
+    }
+    ChangeCursor::parse(text).map(After::Cursor).ok_or_else(|| value_error("Invalid cursor"))
 }
 
 /// Any whole number of 64 bits, for values that are refused with an error of their own if they are out of range.

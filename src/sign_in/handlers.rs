@@ -137,7 +137,7 @@ fn check_password(
     password: &str,
 ) -> Result<(LoginAccount, PasswordCheck), Error> {
     let LoginLookup { counted, known_network, account } = found;
-    let stored = account.as_ref().map(|account| account.password_hash.as_str());
+    let stored = account.as_ref().and_then(|account| account.password_hash.as_deref());
     let hash_request = context.hash_request();
     let caller = Caller::SigningIn(&counted, known_network.as_deref());
     let attempt = limits::take(context, Limit::FailedSignIns, caller)?;

@@ -34,8 +34,8 @@ pub struct NewSession {
 pub struct LoginAccount {
     /// The account.
     pub user: User,
-    /// The password hash, a PHC string.
-    pub password_hash: String,
+    /// The password hash, a PHC string. `None` if the owner has not chosen a password yet.
+    pub password_hash: Option<String>,
     /// Incremented when the password, the e-mail address or `is_active` changes.
     pub version: i32,
     pub second_factor: Option<StoredSecondFactor>,

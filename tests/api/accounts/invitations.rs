@@ -102,7 +102,6 @@ fn an_invitation_that_waited_is_not_sent_once_the_account_has_other_credentials(
         ["moved", "inactive", "set", "deleted", "waits"].map(invite);
     before.update_user(&root, &moved, json!({"email": "moved2@example.com"})).expect(200);
     before.update_user(&root, &inactive, json!({"is_active": false})).expect(200);
-    before.update_user(&root, &inactive, json!({"is_active": true})).expect(200);
     before.update_user(&root, &set, json!({"password": PASSWORD})).expect(200);
     before.delete_user(&root, &deleted).expect(204);
     let (database, data, _) = before.end(Signal::TERM);
@@ -137,4 +136,86 @@ fn invitations_do_not_count_among_the_mails_that_strangers_cause_for_a_mailbox()
     }
     assert_eq!(smtp.wait_for(15).len(), 15);
     assert_eq!(api.database.count("mail_counts WHERE key = sha256('cyd@example.com')"), 0);
+}
+
+#[test]
+fn an_administrator_has_a_link_mailed_that_is_the_invitation_until_there_is_a_password() {
+    if !has_extras() {
+        return;
+    }
+    let (smtp, api) = service_with_mail(&[]);
+    let root = api.sign_up_admin("root");
+    let id = api.create_user(&root, cyd()).expect(201).id();
+    let send = || api.post(&format!("/users/{id}/password-link"), &root, json!({}));
+    let latest = |recipient: &str, subject: &str| {
+        wait_until(|| api.database.count("outbox") == 0);
+        let mails = smtp.received().into_iter();
+        let mut links = mails.filter(|mail| !mail.subject().contains("was changed"));
+        let mail = links.rfind(|mail| mail.recipient == recipient).expect("a mail");
+        assert_eq!(mail.subject(), subject);
+        mail.token(RESET_URL)
+    };
+    let [invitation, reset] = ["You have a Cloakroom account", "Reset your Cloakroom password"];
+    let lost = latest("cyd@example.com", invitation);
+    assert!(send().expect(204).bytes.is_empty());
+    assert_ne!(latest("cyd@example.com", invitation), lost);
+    // To another address it is the invitation too, and the first one is dead then.
+    api.update_user(&root, &id, json!({"email": "cyd2@example.com"})).expect(200);
+    api.reset_password(&lost, NEW_PASSWORD).refused(400, "Invalid or expired token");
+    send().expect(204);
+    let moved = latest("cyd2@example.com", invitation);
+    api.update_user(&root, &id, json!({"is_active": false})).expect(200);
+    send().refused(409, "User is inactive");
+    api.update_user(&root, &id, json!({"is_active": true})).expect(200);
+    api.reset_password(&moved, NEW_PASSWORD).refused(400, "Invalid or expired token");
+    // Half a dozen in a row are mailed: an administrator asks for them, not a stranger.
+    for _ in 0..6 {
+        send().expect(204);
+        latest("cyd2@example.com", invitation);
+    }
+    let token = latest("cyd2@example.com", invitation);
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+    for _ in 0..3 {
+        send().expect(204);
+        latest("cyd2@example.com", reset);
+    }
+    let token = latest("cyd2@example.com", reset);
+    api.reset_password(&token, PASSWORD).expect(200);
+    api.sign_in("cyd");
+    // One that waits is not doubled, and every request is an event of the administrator.
+    wait_until(|| api.database.count("outbox") == 0);
+    let later = "ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now() + interval '1 day'";
+    api.database.run(later);
+    for _ in 0..3 {
+        send().expect(204);
+    }
+    assert_eq!(api.database.count("outbox"), 1);
+    let events = "audit_events WHERE action = 'password.reset_request' AND subject_id =";
+    let by = |actor: &str| api.database.count(&format!("{events} '{id}' AND actor_id = '{actor}'"));
+    assert_eq!((by(root.id()), api.database.count(&format!("{events} '{id}'"))), (14, 14));
+}
+
+#[test]
+fn no_link_is_mailed_to_whom_there_is_not_by_whom_may_not_or_without_mail() {
+    if !has_extras() {
+        return;
+    }
+    let (api, [root, ann, bob]) = Server::with_users(&[], ["root", "ann", "bob"]);
+    let path = |id: &str| format!("/users/{id}/password-link");
+    api.post(&path(UNKNOWN_ID), &root, json!({})).refused(404, "User not found");
+    api.post(&path("no-id"), &root, json!({})).invalid(&[("path.user_id", "uuid_parsing")]);
+    api.post(&path(bob.id()), &ann, json!({})).refused(403, "Admin privileges required.");
+    let token = api.new_token(&root, false);
+    api.post(&path(bob.id()), &token, json!({})).refused(403, "Not enough permissions");
+    api.delete_user(&root, bob.id()).expect(204);
+    api.post(&path(bob.id()), &root, json!({})).refused(404, "User not found");
+    api.get(&path(ann.id()), &root).refused(405, "Method Not Allowed");
+    let off = api.beside(&[("CLOAKROOM_SMTP_URL", "none")]);
+    off.post(&path(ann.id()), &root, json!({})).refused(404, "This feature is not available");
+    for nothing in [
+        "outbox WHERE kind IN ('password_reset', 'invitation')",
+        "audit_events WHERE action = 'password.reset_request'",
+    ] {
+        assert_eq!(api.database.count(nothing), 0);
+    }
 }

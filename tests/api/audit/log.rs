@@ -1,7 +1,7 @@
 //! The audit log as a whole: it cannot be changed, expires, and is read in pages and as CSV. Its command has
 //! tests of its own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
@@ -261,4 +261,30 @@ fn two_processes_write_and_read_one_log() {
     let list = |api: &Server| api.all_events(&root, "limit=100&action=auth.login");
     assert_eq!(list(&first), list(&second));
     assert_eq!(list(&first).len(), 81);
+}
+
+#[test]
+fn an_event_names_its_file_as_it_is_called_now_and_as_long_as_the_service_has_it() {
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
+    let file = api.new_file(&ann, "draft.txt", "x");
+    let link = api.create_link(&ann, &file, json!({})).expect(201).id();
+    api.delete_link(&ann, &file, &link).expect(204);
+    let stored = || api.database.count("audit_events WHERE details ? 'filename'");
+    let names = |count: usize| {
+        let path = format!("/admin/audit?subject_id={file}");
+        let events = api.get(&path, &root).expect(200).list("events");
+        assert_eq!(events.len(), count);
+        events
+            .iter()
+            .map(|event| event["details"]["filename"].clone())
+            .map(|name| name.to_string())
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(names(3), BTreeSet::from(["\"draft.txt\"".to_owned()]));
+    api.update_file(&ann, &file, json!({"filename": "\u{448}\u{430}\u{440}.txt"})).expect(200);
+    api.delete_file(&ann, &file).expect(204);
+    assert_eq!(names(5), BTreeSet::from(["\"\u{448}\u{430}\u{440}.txt\"".to_owned()]));
+    api.delete(&format!("/uploads/{file}?permanently=true"), &ann).expect(204);
+    assert_eq!(names(6), BTreeSet::from(["null".to_owned()]));
+    assert_eq!(stored(), 0, "texts of users in the log");
 }

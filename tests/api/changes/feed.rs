@@ -76,6 +76,33 @@ fn each_file_is_told_once_with_its_latest_state_in_the_order_of_the_latest_chang
 }
 
 #[test]
+fn who_begins_now_is_told_nothing_of_what_was_and_all_that_comes() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let now = || {
+        let begun = Instant::now();
+        let answer = api.changes(&ann, "after=now&wait=30&limit=1").expect(200);
+        assert!(begun.elapsed() < Duration::from_secs(30), "it waited");
+        next(&answer.has(json!({"changes": [], "more": false})))
+    };
+    let first = now();
+    let [a, b, c] = ["a", "b", "c"].map(|name| api.new_file(&ann, name, name));
+    api.delete_file(&ann, &c).expect(204);
+    let second = now();
+    let since = |cursor: &str| told(&api.changes(&ann, &format!("after={cursor}")).expect(200));
+    assert_eq!(since(&first), ["present a", "present b", &format!("deleted {c}")]);
+    assert_eq!(since(&second).len(), 0);
+    assert_eq!(now(), second);
+    api.update_file(&ann, &a, json!({"filename": "A"})).expect(200);
+    api.delete_file(&ann, &b).expect(204);
+    api.new_file(&ann, "d", "d");
+    let deleted = format!("deleted {b}");
+    assert_eq!(since(&second), ["present A", &deleted, "present d"]);
+    for word in ["NOW", "now%20", "0"] {
+        api.changes(&ann, &format!("after={word}")).invalid(&[("query.after", "value_error")]);
+    }
+}
+
+#[test]
 fn pages_of_a_beginning_miss_nothing_that_happens_meanwhile() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let ids: Vec<_> = (0..7).map(|n| api.new_file(&ann, &format!("f{n}"), "x")).collect();

@@ -188,6 +188,7 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     let link = api.create_link(&tokens, &file, json!({})).expect(201);
     api.open_link(link.json()["url"].as_str().expect("a path")).expect(200);
     api.list_links(&tokens, &file).expect(200);
+    api.get("/links", &tokens).expect(200);
     api.delete_link(&tokens, &file, &link.id()).expect(204);
     api.delete_file(&tokens, &file).expect(204);
 
@@ -221,6 +222,7 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     api.get("/users/export", root).expect(200);
     api.show_user(root, &id).expect(200);
     api.update_user(root, &id, json!({"name": "Another"})).expect(200);
+    api.post(&format!("/users/{id}/password-link"), root, json!({})).expect(204);
     api.delete_user(root, &id).expect(204);
 }
 

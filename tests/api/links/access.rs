@@ -199,6 +199,125 @@ fn only_the_owner_makes_lists_and_ends_links() {
 }
 
 #[test]
+fn a_user_sees_all_own_live_links_and_in_which_hour_each_was_used_last() {
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let [a, b] = ["a.txt", "b.txt"].map(|name| api.new_file(&ann, name, "text"));
+    api.new_link(&bob, &api.new_file(&bob, "of bob", "x"));
+    let all = || api.get("/links", &ann).expect(200).list("links");
+    assert_eq!(api.get("/links", &ann).expect(200).member_names(), ["links"]);
+    assert_eq!(all().len(), 0);
+    let urls = [&a, &a, &b].map(|file| api.new_link(&ann, file));
+    api.update_file(&ann, &b, json!({"filename": "c.txt"})).expect(200);
+    let links = all();
+    let files: Vec<_> = links.iter().map(|link| link["filename"].clone()).collect();
+    assert_eq!(files, ["c.txt", "a.txt", "a.txt"]);
+    let of_a = api.list_links(&ann, &a).expect(200).list("links");
+    let expected = of_a.into_iter().map(|mut link| {
+        let more = json!({"file_id": a, "filename": "a.txt", "last_used_at": null});
+        let members = link.as_object_mut().expect("an object");
+        members.extend(more.as_object().expect("an object").clone());
+        link
+    });
+    assert!(links[1..].iter().cloned().eq(expected), "{links:?}");
+    // What is a use, and what is none.
+    let used = || all()[0]["last_used_at"].as_str().map(str::to_owned);
+    let open = |method: &str, query: &str, header: (&str, &str), status: u16| {
+        let request = api.request_at_root(method, &format!("{}{query}", urls[2]));
+        request.header(header.0, header.1).send().expect(status)
+    };
+    let none = ("Accept", "*/*");
+    open("HEAD", "", none, 200);
+    open("GET", "?about=true", none, 200);
+    open("HEAD", "?about=1", none, 200);
+    assert_eq!(used(), None);
+    let tag = open("HEAD", "", none, 200).header("ETag").to_owned();
+    for (header, status) in
+        [(none, 200), (("Range", "bytes=0-1"), 206), (("If-None-Match", &*tag), 304)]
+    {
+        api.database.run("UPDATE file_links SET last_used_at = NULL");
+        open("GET", "", header, status);
+        let hour = used().expect("a time");
+        assert!(hour.ends_with(":00:00.000000Z"), "{hour}");
+    }
+    assert_eq!(all()[1]["last_used_at"], json!(null));
+    // Later uses in the hour write nothing, the first one of another hour does.
+    let row = || {
+        api.database.value::<String>("SELECT string_agg(xmin::text || ctid, ' ') FROM file_links")
+    };
+    let before = row();
+    open("GET", "", none, 200);
+    assert_eq!(row(), before);
+    api.database.run("UPDATE file_links SET last_used_at = last_used_at - interval '1 hour'");
+    let before = used();
+    open("GET", "", none, 200);
+    assert!(used() > before);
+    // What has ended is not listed.
+    api.delete_link(&ann, &a, links[2]["id"].as_str().expect("an id")).expect(204);
+    api.database.run(&format!(
+        "UPDATE file_links SET expires_at = now() WHERE id = '{}'",
+        links[1]["id"].as_str().expect("an id")
+    ));
+    assert_eq!(all().len(), 1);
+    api.delete_file(&ann, &b).expect(204);
+    assert_eq!(all().len(), 0);
+    api.get("/links", &bob).expect(200);
+    api.post("/links", &ann, json!({})).refused(405, "Method Not Allowed");
+}
+
+#[test]
+fn a_page_for_the_receiver_learns_what_a_link_is_to_without_using_it() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let file = api.new_file(&ann, "na\u{ef}ve.txt", "text");
+    let about = |url: &str| api.request_at_root("GET", &format!("{url}?about=true")).send();
+    for (inline, shown) in [(false, false), (true, true)] {
+        let link = api.create_link(&ann, &file, json!({ "inline": inline })).expect(201).json();
+        let answer = about(link["url"].as_str().expect("a path")).expect(200);
+        assert_eq!(answer.header("Cache-Control"), "no-store");
+        let expected = json!({
+            "filename": "na\u{ef}ve.txt", "file_size": 4, "content_type": "text/plain", "inline": shown,
+            "created_at": link["created_at"], "expires_at": link["expires_at"], "sender": "ann"
+        });
+        assert_eq!(answer.json(), expected);
+    }
+    // What browsers do not show is not shown, whatever the owner asked for.
+    let page = file_form("a.pdf", "application/pdf", b"%PDF-1.7");
+    let page = api.upload_form(&ann, page).expect(201).id();
+    let link = api.create_link(&ann, &page, json!({"inline": true})).expect(201).json();
+    let url = link["url"].as_str().expect("a path");
+    about(url).expect(200).has(json!({"inline": false}));
+    api.update_me(&ann, json!({"name": "Ann Lee"})).expect(200);
+    about(url).expect(200).has(json!({"sender": "Ann Lee"}));
+    api.database.run("UPDATE users SET name = NULL, username = NULL");
+    about(url).expect(200).has(json!({"sender": null}));
+    let wrong = api.request_at_root("GET", &format!("{url}?about=perhaps")).send();
+    wrong.invalid(&[("query.about", "bool_type")]);
+    about("/api/v1/links/unknown").refused(404, "Link not found");
+    api.database.run("UPDATE users SET is_active = false");
+    about(url).refused(404, "Link not found");
+}
+
+#[test]
+fn a_link_serves_while_the_hour_of_its_use_cannot_be_stored() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let link = api.new_link(&ann, &api.new_file(&ann, "a.txt", "text"));
+    api.database.run(
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER fail BEFORE UPDATE ON file_links FOR EACH ROW EXECUTE FUNCTION fail()",
+    );
+    for _ in 0..20 {
+        assert_eq!(api.open_link(&link).expect(200).text(), "text");
+    }
+    let lines = api.log().lines().filter(|line| line.contains("was not stored")).count();
+    assert!((1..=3).contains(&lines), "{}", api.log());
+    api.database.run("DROP TRIGGER fail ON file_links");
+    wait_until(|| {
+        api.open_link(&link).expect(200);
+        api.database.count("file_links WHERE last_used_at IS NOT NULL") == 1
+    });
+}
+
+#[test]
 fn personal_access_tokens_make_links_unless_they_are_read_only() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "text");

@@ -203,7 +203,11 @@ fn paths_that_the_settings_switch_off_are_left_out_with_all_that_only_they_use()
     let of_resets = ["ResetPasswordRequest"];
     for (setting, parts_of_paths, others_gone) in [
         (("CLOAKROOM_REGISTRATION", "off"), &["/register"][..], &["RegisterRequest"][..]),
-        (("CLOAKROOM_SMTP_URL", "none"), &["password-reset", "reset-password"], &of_resets),
+        (
+            ("CLOAKROOM_SMTP_URL", "none"),
+            &["password-reset", "reset-password", "password-link"],
+            &of_resets,
+        ),
         (("CLOAKROOM_EMAIL_CONFIRMATION", "off"), &["confirm-email"], &["ConfirmEmailRequest"]),
         (("CLOAKROOM_DOCS", "off"), &["/openapi.json"], &[]),
         (

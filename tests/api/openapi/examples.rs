@@ -8,9 +8,12 @@ use crate::harness::*;
 use crate::openapi::document::everything;
 use crate::openapi::scene::{Everything, Scene};
 
-/// The content of a response, which has one media type.
-fn content_of(response: &Value) -> &Value {
-    members(&response["content"]).next().map_or(&Value::Null, |(_, content)| content)
+/// The content of a response of this media type, or else of the first that is documented.
+fn content_of<'a>(response: &'a Value, media_type: &str) -> &'a Value {
+    let mut contents = members(&response["content"]);
+    let first = || members(&response["content"]).next();
+    let found = contents.find(|(name, _)| *name == media_type).or_else(first);
+    found.map_or(&Value::Null, |(_, content)| content)
 }
 
 #[test]
@@ -56,11 +59,11 @@ fn shape(value: &Value) -> Value {
 fn assert_exemplary(operation: &Operation, answer: &Answer) {
     assert!((200..400).contains(&answer.status), "{answer:?}");
     let response = operation.response(answer.status).expect("a response");
-    let (content, text) = (content_of(response), answer.text());
-    let examples: Vec<_> = operation.examples(content).map(|(_, example)| example).collect();
-    let text_of_example = || examples[0].as_str().expect("a text");
     let media_type =
         answer.headers.get("Content-Type").map_or("", |value| value.to_str().expect("ASCII"));
+    let (content, text) = (content_of(response, media_type), answer.text());
+    let examples: Vec<_> = operation.examples(content).map(|(_, example)| example).collect();
+    let text_of_example = || examples[0].as_str().expect("a text");
     if media_type == "application/json" {
         let real = answer.json();
         let is_like = |example: &Value| {
@@ -128,10 +131,13 @@ fn every_body_has_named_examples_and_all_answers_are_as_the_examples_show() {
 }
 
 #[test]
-fn a_deleted_file_is_listed_as_an_example_shows() {
+fn a_deleted_file_and_what_a_link_tells_of_a_file_are_as_examples_show() {
     let (document, api) = (everything(), Server::start(&[]));
     let ann = api.sign_up("ann");
     let file = api.new_file(&ann, "a.txt", "text");
+    let link = api.new_link(&ann, &file);
+    let about = api.request_at_root("GET", &format!("{link}?about=true")).send();
+    assert_exemplary(&Operation::named(&document, "download_by_link"), &about);
     api.delete_file(&ann, &file).expect(204);
     let listed = api.list_files(&ann, "deleted=true");
     assert_exemplary(&Operation::named(&document, "list_files"), &listed);
@@ -154,7 +160,7 @@ fn links_lead_from_an_example_to_an_operation() {
                     let pointer =
                         expression.as_str().and_then(|text| text.strip_prefix("$response.body#"));
                     let pointer = pointer.expect(&at);
-                    let mut examples = operation.examples(content_of(response));
+                    let mut examples = operation.examples(content_of(response, ""));
                     assert!(examples.all(|(_, body)| body.pointer(pointer).is_some()), "{at}");
                 }
                 links += 1;

@@ -49,6 +49,7 @@ pub const REFUSALS: &[Refusals] = &[
         ("PUT users/me", "{ann}", r#"{"username": "root"}"#, 409, "USERNAME_TAKEN"),
         ("PUT users/me", "{ann}", r#"{"email": "root@example.com"}"#, 409, "EMAIL_TAKEN"),
         ("DELETE users/{root's id}", "{root}", "", 409, "LAST_ADMIN"),
+        ("POST users/{carl's id}/password-link", "{root}", "", 409, "USER_INACTIVE"),
         ("POST auth/tokens", "{bob}", r#"{"name": "a"}"#, 409, "TOO_MANY_TOKENS"),
         ("POST users/change-password", "{ann}", r#"{"current_password": "wrong horse", "new_password": "{password}"}"#,
             400, "WRONG_PASSWORD"),
@@ -126,6 +127,7 @@ pub const BAD_FIELDS: &[(&str, &str)] = &[
     ("update_file", r#"{"filename": ".."}"#),
     ("delete_file", "permanently=perhaps"),
     ("list_changes", "after=x"),
+    ("download_by_link", "about=perhaps"),
     ("create_file_link", r#"{"expires_in_minutes": 43201}"#),
     ("test_only_create_user", r#"{"role": "owner"}"#),
 ];
@@ -165,6 +167,7 @@ impl World {
         ));
         let camera = api.create_token(&ann, json!({"name": "a camera", "scope": "upload"}));
         let camera = camera.expect(201).json()["token"].as_str().expect("a token").to_owned();
+        let carl: String = api.database.value("SELECT id::text FROM users WHERE username = 'carl'");
         let changed = |claim, value| sign(with_member(&claims(&ann.access), claim, value));
         let names = HashMap::from([
             ("{expired}", changed("exp", json!(now() - 9))),
@@ -176,6 +179,7 @@ impl World {
             ("{fay}", fay.access),
             ("{camera}", camera),
             ("{root's id}", root.id().to_owned()),
+            ("{carl's id}", carl),
             ("{root}", root.access),
             ("{own}", own),
             ("{unknown}", UNKNOWN_ID.to_owned()),

@@ -1,0 +1,3 @@
+-- Stores that link $1 is used in this hour.
+UPDATE file_links SET last_used_at = date_trunc('hour', now(), 'UTC')
+WHERE id = $1 AND last_used_at IS DISTINCT FROM date_trunc('hour', now(), 'UTC')
