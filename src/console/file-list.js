@@ -2,16 +2,18 @@
 // address. It follows the changes of the files by itself.
 
 import { get } from "./api.js";
-import { buttonLink, load, pagesNav } from "./controls.js";
-import { el } from "./dom.js";
+import { buttonLink, errorParts, load } from "./controls.js";
+import { append, el, nameText, replace } from "./dom.js";
 import { loaded } from "./errors.js";
+import { markOf } from "./file-marks.js";
 import { isPattern } from "./file-type.js";
-import { formatNumber } from "./format.js";
+import { formatDate, formatNumber, timeText } from "./format.js";
 import { service } from "./limits.js";
 import { picks } from "./picks.js";
 import { query as currentQuery, withQuery } from "./router.js";
 import { asked, filters, leaveEmptyPage, numbered, pager, table } from "./tables.js";
 import { texts } from "./texts.js";
+import { typeName } from "./texts/file-types.js";
 
 const t = texts.files.list;
 /** Files that are asked for at once, and most of them, where those of further pages are selected too. */
@@ -21,17 +23,20 @@ const MOST = 1000;
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
  * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
- * what can be done with selected files; `refreshed` is called with each `refresh`; the rest are options of `table`.
- * Answers `{ element, update(context), refresh() }`.
+ * what can be done with selected files; `lead` stands before the fields for searching; `refreshed` is called with each
+ * `refresh`, and `listed(isNone)` with each answer, whether there are no files at all; the rest are options of `table`.
+ * Answers `{ element, update(context), refresh() }`, where `refresh` is for what nobody has asked for.
  */
-export function fileList(context,
-  /** @type {any} */ { words, query: more, action, actions, refreshed = () => {}, ...options }) {
+export function fileList(context, /** @type {any} */ given) {
+  const { words, query: more, lead, action, actions, refreshed = () => {}, listed = () => {}, ...options } = given;
   const empty = () => emptyTexts(words, action);
   const picked = picks((selected) => showSelected(selected));
   const list = table({ ...options, columns: [picked.column, ...options.columns], empty, keeps: true });
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
   const place = el("div", { class: "files-list" });
   const bar = toolbar(context);
+  const tools = el("div", { class: "list-tools" }, lead, bar.element);
+  const problem = el("div", { role: "status" });
   const foot = pager({ hasSizes: true });
   let latest = context;
   const ask = ({ query, signal }, other) =>
@@ -43,9 +48,14 @@ export function fileList(context,
     work: () => ask(given),
     show: (answer) => {
       if (leaveEmptyPage(answer)) return [...place.childNodes];
+      const isNone = answer.total === 0 && !isFiltered(given.query);
+      bar.element.hidden = isNone && !bar.element.contains(document.activeElement);
+      replace(problem);
+      if (!more?.deleted) dispatchEvent(new CustomEvent("restored", { detail: answer.items }));
       list.show(answer.items);
       picked.show(answer);
-      return [list.element, foot.show(numbered(answer))];
+      listed(isNone);
+      return [list.element, !isNone && foot.show(numbered(answer))].filter(Boolean);
     },
   });
   const selectMore = async () => {
@@ -59,24 +69,32 @@ export function fileList(context,
     }
   };
   const said = el("p", { class: "visually-hidden", role: "status" });
-  const showSelected = selectionIn(said, { tools: bar.element, actions, picked, most: MOST, selectMore });
+  const showSelected = selectionIn(said, { tools, actions, picked, most: MOST, selectMore });
   const update = (next) => {
     latest = next;
+    replace(problem);
     picked.clear();
     bar.set(next.query);
     return fill(next);
   };
-  const refresh = (isSilent = false) => {
+  const renew = async () => {
     refreshed();
-    return fill(latest, isSilent);
+    try {
+      await fill(latest, true);
+    } catch (error) {
+      const parts = errorParts(error, { ended: refresh, isAutomatic: true });
+      replace(problem, el("div", { class: "note is-warn" }, el("p", {}, t.stale, " ", parts)));
+      throw error;
+    }
   };
+  const refresh = () => renew().catch(() => {}); // that is said above the list
   addEventListener("files", () => refresh(), { signal: context.leaving });
   const isShown = () => place.dataset.state === "shown";
   update(context).then(async () => {
     const { followChanges } = await loaded(import("./changes.js")); // the list does not wait for it
-    followChanges(() => isShown() && refresh(true), context.leaving);
+    followChanges(() => isShown() && renew(), context.leaving);
   });
-  return { element: el("div", {}, bar.element, said, place), update, refresh };
+  return { element: el("div", {}, tools, said, problem, place), update, refresh };
 }
 
 /** Answers a function that shows what is selected, in a bar that is loaded when it is needed, and says it in `said`. */
@@ -95,15 +113,19 @@ function selectionIn(said, options) {
 /** Does one of the `ACTIONS` with a file. */
 export const actOn = async (name, file) => (await loaded(import("./file-actions.js"))).act(name, [file]);
 
-/** The navigation between the list of files and that of deleted ones, where the service keeps these. */
-export const filesNav = () => service.trashDays > 0 && pagesNav(t.navigation, [
-  { href: "/console/files", label: t.entry },
-  { href: "/console/files/deleted", label: texts.files.deleted.entry },
-]);
+/** The name of a file, in `link` where it is given, between the mark of its type and what else there is to say. */
+export function nameCell(/** @type {any} */ file, link = el("span")) {
+  return el("div", { class: "file-name" }, markOf(file),
+    el("div", {}, append(link, nameText(file.filename)),
+      file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
+      file.description && el("span", { class: "file-description cut", dir: "auto" }, file.description)));
+}
 
-/** A file's description below its name. */
-export const descriptionOf = ({ description }) =>
-  description && el("span", { class: "file-description cut", dir: "auto" }, description);
+/** A moment, whose time of day stands only where there is room for it. */
+export const momentCell = (moment) => [el("span", { class: "is-short" }, timeText(moment, formatDate)),
+  el("span", { class: "nowrap" }, timeText(moment))];
+
+const isFiltered = (query) => query.has("search") || query.has("type");
 
 /** What the API is asked by an address. */
 function parametersOf(query, sorts) {
@@ -118,7 +140,7 @@ function toolbar({ query }) {
     fields: [
       { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true },
       { name: "type", label: t.type, type: "select",
-        options: [["", t.any_type], ...[...types].map((type) => [type, texts.files.type(type)])] },
+        options: [["", t.any_type], ...[...types].map((type) => [type, typeName(type)])] },
     ],
     also: ["page"],
   });
@@ -126,8 +148,7 @@ function toolbar({ query }) {
 
 /** What an empty list says: there is nothing at all, or nothing that matches. */
 function emptyTexts(words, action) {
-  const query = currentQuery();
-  if (query.has("search") || query.has("type")) {
+  if (isFiltered(currentQuery())) {
     const all = withQuery({ search: null, type: null, page: null });
     return { title: words.nothing_title, text: words.nothing, action: buttonLink(words.show_all, all) };
   }

@@ -8,7 +8,7 @@ import { el, nameText, replace } from "./dom.js";
 import { act } from "./file-actions.js";
 import { isPicture, isText } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
-import { texts } from "./texts.js";
+import { typeName } from "./texts/file-types.js";
 import { oneFile } from "./texts/one-file.js";
 
 const t = oneFile.preview;
@@ -46,7 +46,7 @@ export async function previewDialog(files, index) {
   const step = (by, label, drawing) => iconButton(label, drawing, { disabled: !files[index + by],
     on: { click: () => goTo(by) } });
   const box = dialog(nameText(file.filename), [
-    el("p", { class: "soft" }, `${texts.files.type(file.content_type)} · ${formatBytes(file.file_size)}`), place,
+    el("p", { class: "soft" }, typeName(file.content_type, file.filename), " · ", formatBytes(file.file_size)), place,
     el("div", { class: "dialog-actions" }, step(-1, t.previous, "left"), step(1, t.next, "right"),
       button(oneFile.page.download, { drawing: "download", act: () => act("download", [file]), data: { goesOn: "" } })),
   ], { wide: true });

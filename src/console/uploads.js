@@ -7,6 +7,7 @@ import { declaredType, isTaken, UNKNOWN } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { service } from "./limits.js";
 import { texts } from "./texts.js";
+import { typeName } from "./texts/file-types.js";
 import { addTransfers, isActive, isTemporary, transferChanged, transfers, waitOut } from "./transfers.js";
 
 const t = texts.files.transfers;
@@ -86,10 +87,21 @@ async function send(transfer) {
     transfer.file = await upload(file, { key: transfer.key, progress, signal: transfer.stop.signal });
     Object.assign(transfer, { state: "done", moved: transfer.size });
     unreached = 0;
+    findOlder(transfer);
   } catch (error) {
     if (transfer.state === "running") await settle(transfer, error);
   }
   transferChanged(transfer);
+}
+
+/** Looks for another file of the name of one that has been uploaded, in this tab if there is one. */
+async function findOlder(transfer) {
+  const { id, filename } = transfer.file;
+  const isOlder = (file) => file?.filename === filename && file.id !== id;
+  const known = transfers.find(({ kind, file }) => kind === "upload" && isOlder(file))?.file;
+  const found = known ? null : await get("/uploads", { search: filename, size: 100 }).catch(() => null);
+  const older = known ?? found?.items.find(isOlder);
+  if (older) transferChanged(Object.assign(transfer, { older }));
 }
 
 /** The file with its type. Fails where it cannot be read any more, is too large, or of a type that is not taken. */
@@ -102,8 +114,8 @@ export async function readable(source) {
     throw new ApiError({ status: 422, detail: t.unreadable });
   });
   if (type !== UNKNOWN && !isTaken(type, service)) {
-    const types = service.types.map(texts.files.type).join(", ");
-    throw new ApiError({ status: 415, detail: t.other_type({ type: texts.files.type(type), types }) });
+    const types = service.types.map((type) => typeName(type)).join(", ");
+    throw new ApiError({ status: 415, detail: t.other_type({ type: typeName(type, source.name), types }) });
   }
   return type === source.type ? source : new File([source], source.name, { type });
 }

@@ -19,11 +19,20 @@ const { tokenIn } = await from("mail-token");
 const { match, withQuery } = await from("router");
 const { asked, oneOf } = await from("tables");
 const { deviceName } = await from("user-agents");
+const { typeName } = await from("texts/file-types");
 
 test("sizes have the unit that suits them, and its next one from where they would be rounded up to it", () => {
   const sizes = [0, 1, 1023, 1024, 9.94 * 1024, 9.96 * 1024, 1023.4 * 1024, 1023.6 * 1024, 2 ** 50, 2 ** 60];
   assert.deepEqual(sizes.map(formatBytes), ["0 bytes", "1 byte", "1,023 bytes", "1 kB", "9.9 kB", "10 kB", "1,023 kB",
     "1 MB", "1,024 TB", "1,048,576 TB"]);
+});
+
+test("types are called as people call them, and unknown ones by the ending of the name where it has one", () => {
+  const word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+  const types = [[word], ["image/heic"], ["image/svg+xml"], ["audio/x-wav"], ["video/quicktime"], ["x/y", "plan.dwg"],
+    ["x/y", ".profile"], ["x/y", "notes."], ["image/vnd.dwg", "a.b.DWG"], ["text/*"]];
+  assert.deepEqual(types.map(([type, name]) => typeName(type, name)), ["Word document", "HEIC picture", "SVG picture",
+    "WAV audio", "MOV video", "DWG file", "x/y", "x/y", "DWG file", "Text of any kind"]);
 });
 
 test("times are relative in the unit that fits once, and in neither direction further than they are", () => {

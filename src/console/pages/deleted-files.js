@@ -3,17 +3,20 @@
 import { post } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { formDialog } from "../dialogs.js";
-import { el, nameText, replace } from "../dom.js";
-import { actOn, descriptionOf, fileList, filesNav } from "../file-list.js";
-import { formatBytes, formatNumber, localTime, timeText, utcTime } from "../format.js";
+import { el, focusOn, icon, replace } from "../dom.js";
+import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
+import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
+import { wayBack } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.files.deleted;
 const HOUR = 3_600_000;
 
 export function show(context) {
+  const left = el("div", { role: "status" });
+  const many = button(t.many, { hidden: true, on: { click: () => restoreMany(left) } });
   const list = fileList(context, {
     words: t,
     query: { deleted: true },
@@ -21,25 +24,24 @@ export function show(context) {
     columns: COLUMNS,
     actions: ["restore", "purge"],
     sort: { by: "deleted_at", order: "desc" },
+    listed: (isNone) => {
+      const hadFocus = document.activeElement === many;
+      many.hidden = isNone;
+      if (isNone && hadFocus) focusOn();
+    },
   });
-  const left = el("div", { role: "status" });
-  const many = button(t.many, { on: { click: () => restoreMany(left) } });
+  const back = el("p", { class: "back small" }, el("a", { href: wayBack("/console/files") }, icon("left"), t.back));
   const head = pageHead(t.title, { lead: t.lead(service), actions: [many] });
-  return { element: el("div", {}, filesNav(), head, left, list.element), update: list.update };
+  return { element: el("div", {}, back, head, left, list.element), update: list.update };
 }
 
 const COLUMNS = [
-  { label: texts.files.list.name, main: true, sort: "filename", cell: (file) => [nameText(file.filename),
-    descriptionOf(file)] },
+  { label: texts.files.list.name, main: true, sort: "filename", cell: (file) => nameCell(file) },
   { label: texts.files.list.size, sort: "file_size", align: "end", cell: ({ file_size: size }) => formatBytes(size) },
-  { label: t.deleted_at, sort: "deleted_at", cell: ({ deleted_at: moment }) => timeCell(moment) },
-  { label: t.until, cell: ({ restorable_until: moment }) => timeCell(moment) },
+  { label: t.deleted_at, sort: "deleted_at", cell: ({ deleted_at: moment }) => momentCell(moment) },
+  { label: t.until, cell: ({ restorable_until: moment }) => momentCell(moment) },
   { label: texts.files.list.actions, hideLabel: true, cell: rowTools },
 ];
-
-function timeCell(moment) {
-  return el("span", { class: "nowrap" }, timeText(moment));
-}
 
 function rowTools(file) {
   const name = file.filename;
@@ -73,6 +75,7 @@ async function restoreMany(place) {
   const done = await answer;
   if (!done) return;
   const { restored, left } = done;
+  dispatchEvent(new CustomEvent("restored"));
   notify(t.many_done({ restored, count: formatNumber(restored) }));
   replace(place, left > 0 && el("p", { class: "note is-warn" }, t.left({ left, count: formatNumber(left) })));
 }

@@ -13,7 +13,7 @@ import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { previewSection } from "../preview.js";
 import { go, wayBack } from "../router.js";
-import { texts } from "../texts.js";
+import { typeName } from "../texts/file-types.js";
 import { oneFile } from "../texts/one-file.js";
 
 const t = oneFile.page;
@@ -68,7 +68,7 @@ function shownFile(found, head, signal) {
 function factsOf(file) {
   const fact = (label, ...content) => [el("dt", {}, label), el("dd", {}, content)];
   return [
-    fact(t.type, texts.files.type(file.content_type)),
+    fact(t.type, typeName(file.content_type, file.filename)),
     fact(t.size, formatBytes(file.file_size), file.file_size >= 1024 && ` (${t.bytes({
       bytes: formatNumber(file.file_size) })})`),
     fact(t.uploaded, timeText(file.upload_date)),

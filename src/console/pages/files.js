@@ -1,16 +1,17 @@
 // The files of the signed-in user: the list, where uploads begin, and how much room there is.
 
 import { currentUser, get } from "../api.js";
-import { button, iconButton, pageHead } from "../controls.js";
-import { el, nameText, replace } from "../dom.js";
+import { button, buttonLink, iconButton, pageHead } from "../controls.js";
+import { el, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
 import { loaded } from "../errors.js";
-import { actOn, descriptionOf, fileList, filesNav } from "../file-list.js";
+import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
 import { isPicture, isText } from "../file-type.js";
-import { formatBytes, formatNumber, timeText } from "../format.js";
+import { formatBytes, formatNumber } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { texts } from "../texts.js";
+import { typeName } from "../texts/file-types.js";
 import { isTemporary, waitOut, watchTransfers } from "../transfers.js";
 import { addUploads } from "../uploads.js";
 import "../tray.js";
@@ -25,7 +26,9 @@ export function show(context) {
   const choose = () => chooser.click();
   const room = el("div", { class: "room" });
   const list = fileList(context, {
-    words: t,
+    words: { ...t, none: t.none({ types: service.types.map((type) => typeName(type)).join(", "),
+      limit: formatBytes(service.fileBytes) }) },
+    lead: room,
     caption: t.caption,
     columns: COLUMNS,
     actions: ["download", "publish", "hide", "delete"],
@@ -39,8 +42,9 @@ export function show(context) {
   const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
   const more = "webkitdirectory" in folders
     && button(t.folder, { kind: "quiet upload-folder", act: () => folders.click() });
-  const head = pageHead(t.title, { actions: [more, upload] });
-  return { element: el("div", {}, filesNav(), head, room, chooser, folders, list.element), update: list.update };
+  const deleted = service.trashDays > 0 && buttonLink(t.deleted, "/console/files/deleted", { kind: "quiet" });
+  const head = pageHead(t.title, { actions: [deleted, more, upload] });
+  return { element: el("div", {}, head, chooser, folders, list.element), update: list.update };
 }
 
 /** A field that gives what is chosen with it to `take(files)`. It is clicked for its dialog, and not shown. */
@@ -70,30 +74,25 @@ async function addFolders(items) {
 }
 
 const COLUMNS = [
-  { label: t.name, main: true, sort: "filename", cell: nameCell },
-  { label: t.type, cell: ({ content_type: type }) => texts.files.type(type) },
+  { label: t.name, main: true, sort: "filename", cell: linkedName },
   { label: t.size, sort: "file_size", align: "end", cell: ({ file_size: size }) => formatBytes(size) },
-  { label: t.uploaded, sort: "upload_date", cell: ({ upload_date: date }) => uploadedCell(date) },
+  { label: t.uploaded, sort: "upload_date", cell: ({ upload_date: moment }) => momentCell(moment) },
   { label: t.actions, hideLabel: true, cell: rowTools },
 ];
 
 /** The files of the list by the links of their names. */
 const fileOf = new WeakMap();
 
-function nameCell(file) {
+function linkedName(file) {
   const lookBySpace = (event) => {
     if (event.key !== " ") return;
     event.preventDefault();
     if (!event.repeat) look(file);
   };
   const link = el("a", { href: `/console/files/${file.id}`, data: { key: `name-${file.id}` },
-    on: { keydown: lookBySpace } }, nameText(file.filename));
+    on: { keydown: lookBySpace } });
   fileOf.set(link, file);
-  return [
-    link,
-    file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
-    descriptionOf(file),
-  ];
+  return nameCell(file, link);
 }
 
 /** Shows what a file holds, and those around it in the list. */
@@ -101,10 +100,6 @@ async function look(file) {
   const files = [...document.querySelectorAll(".files-list tbody th a")].map((link) => fileOf.get(link));
   const { previewDialog } = await loaded(import("../preview.js"));
   previewDialog(files, files.indexOf(file));
-}
-
-function uploadedCell(date) {
-  return el("span", { class: "nowrap" }, timeText(date));
 }
 
 function rowTools(file) {
@@ -121,7 +116,7 @@ function rowTools(file) {
 /** How often the room was asked for: an answer that is not to the latest question is out of date. */
 let roomsAsked = 0;
 
-/** Shows what the service takes, and how much room is left. */
+/** Shows how many files there are, and how much room they take. */
 async function showRoom(place, signal) {
   const turn = (roomsAsked += 1);
   const isOver = () => signal.aborted || turn !== roomsAsked;
@@ -139,14 +134,10 @@ async function showRoom(place, signal) {
   const shown = `${files} ${bytes} ${quota}`;
   if (place.dataset.shown === shown) return;
   place.dataset.shown = shown;
-  const figures = { files, count: formatNumber(files), used: formatBytes(bytes) };
   const part = quota > 0 ? Math.min(1, bytes / quota) : 1;
-  const types = service.types.map(texts.files.type).join(" · ");
   replace(place,
-    el("p", {}, t.used_of({ ...figures, quota: formatBytes(quota) }), ", ",
-      t.free({ free: formatBytes(Math.max(0, quota - bytes)) })),
-    el("meter", { value: part, high: 0.9, "aria-label": t.meter }),
-    el("p", {}, t.taken({ types, limit: formatBytes(service.fileBytes) })));
+    el("p", {}, t.used_of({ files, count: formatNumber(files), used: formatBytes(bytes), quota: formatBytes(quota) })),
+    el("meter", { value: part, high: 0.9, "aria-label": t.meter }));
 }
 
 /** Brings the list up to date after uploads, once for those that end within a short while. */

@@ -6,7 +6,7 @@ import { el, nameText, replace } from "../dom.js";
 import { errorOf, offlineError } from "../errors.js";
 import { formatBytes } from "../format.js";
 import { brand, setTitle } from "../frame.js";
-import { texts } from "../texts.js";
+import { typeName } from "../texts/file-types.js";
 import { oneFile } from "../texts/one-file.js";
 
 const t = oneFile.link;
@@ -38,13 +38,13 @@ export function show({ leaving: signal }) {
 }
 
 /** What there is to know about the file, and its buttons. The link may end before they are pressed. */
-function shownFile({ type, size, isShown }, { address, signal, refresh }) {
+function shownFile({ name, type, size, isShown }, { address, signal, refresh }) {
   const save = async () => {
     if (await find(address, signal)) el("a", { href: address, download: "" }).click();
     else refresh();
   };
   return [
-    el("p", { class: "lead" }, [texts.files.type(type), size && formatBytes(size)].filter(Boolean).join(" · ")),
+    el("p", { class: "lead" }, [typeName(type, name), size && formatBytes(size)].filter(Boolean).join(" · ")),
     el("div", { class: "form-actions" },
       button(t.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
       isShown && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
