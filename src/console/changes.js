@@ -9,20 +9,20 @@ const LIMIT = 1000;
 /** Milliseconds between the beginnings of two requests, at least, and at most while they fail. */
 const PACE = 5000;
 const LONGEST_PACE = 60_000;
-/**
- * Answers in a row that are not the last one, after which nothing is followed until a list is shown again: the API
- * tells of all files before it tells what changes from now on, and some people have very many.
- */
-const MAX_PAGES = 10;
+/** In place of a cursor: nothing but the cursor of this moment. */
+const NOW = "now";
 
-/** The API's cursor up to which changes are known, or `null`; and whether a list may lack some of them. */
-let cursor = null;
+/**
+ * The API's cursor up to which changes are known, and whether a list may lack some of them. At first it may lack what
+ * changed while it was on its way, for which it is looked at when the first wait ends.
+ */
+let cursor = NOW;
 let isNews = true;
 /** The time by `performance.now()` from which another request may be sent. */
 let next = 0;
 
 function beginAnew() {
-  cursor = null;
+  cursor = NOW;
   isNews = true;
 }
 addEventListener("person", () => {
@@ -39,13 +39,13 @@ export async function followChanges(look, signal) {
   const stop = () => request?.abort();
   signal.addEventListener("abort", stop);
   document.addEventListener("visibilitychange", () => document.hidden && stop(), { signal });
-  for (let failures = 0, pages = 0; pages < MAX_PAGES; ) {
+  for (let failures = 0; ; ) {
     await untilDue(signal);
     if (signal.aborted) return;
     request = new AbortController();
     next = performance.now() + PACE;
     try {
-      pages = (await ask(look, request.signal)) ? pages + 1 : 0;
+      await ask(look, request.signal);
       failures = 0;
     } catch (error) {
       if (error.name === "AbortError") continue;
@@ -56,18 +56,16 @@ export async function followChanges(look, signal) {
   }
 }
 
-/** Asks once; answers whether there is more to ask for already. */
 async function ask(look, signal) {
-  const query = { after: cursor, limit: LIMIT, wait: cursor && WAIT };
+  const query = { after: cursor, limit: LIMIT, wait: cursor === NOW ? null : WAIT };
   const { answer, wait } = await getTagged("/changes", { query, signal, again: false });
   rest(wait * 1000);
   isNews ||= answer.changes.length > 0;
-  if (isNews && !answer.more) {
+  if (isNews && !answer.more && cursor !== NOW) {
     await look();
     isNews = false;
   }
   cursor = answer.next;
-  return answer.more;
 }
 
 /** Decides when to ask again after a failure. */

@@ -205,9 +205,9 @@ export async function load(place, { work, show, signal, waiting = skeleton(), is
 }
 
 /**
- * Replaces what `place` holds by what `make()` answers. Where what had the focus goes, the focus goes to what has the
- * same `data-key` now, or else reads the same, if there was and is only one such element (the button of another row
- * would be the wrong one), or else to `place`.
+ * Replaces what `place` holds by what `make()` answers. Where what had the focus goes, and `make()` has not moved the
+ * focus on, it goes to what has the same `data-key` now, or else reads the same, if there was and is only one such
+ * element (the button of another row would be the wrong one), or else to `place`.
  */
 export function replaceKeepingFocus(place, make) {
   /** @type {any} */
@@ -217,7 +217,7 @@ export function replaceKeepingFocus(place, make) {
   const alike = () => [...place.querySelectorAll(before.localName)].filter(isAlike);
   const wasOnly = before && alike().length === 1;
   replace(place, make());
-  if (!before || before === document.activeElement) return;
+  if (!before || document.activeElement !== document.body) return;
   const [same, ...others] = wasOnly ? alike() : [];
   const target = same && !others.length ? same : place;
   if (target === place) place.setAttribute("tabindex", "-1");

@@ -2,7 +2,7 @@
 // holds what is set, so that it can be linked to, and the router remembers it.
 
 import { emptyState, iconButton, skeleton } from "./controls.js";
-import { append, el, hiddenText, icon, replace } from "./dom.js";
+import { append, el, focusOn, hiddenText, icon, replace } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { formatNumber } from "./format.js";
 import { field } from "./forms.js";
@@ -23,7 +23,8 @@ const SIZES = ["25", "50", "100"];
  *   header); `hideLabel` leaves the label to screen readers, as for buttons; `head` stands in place of the label;
  * - `sort`: `{ by, order }` in use where the address says nothing;
  * - `empty`: `{ title, text, action }` shown where there are no rows;
- * - `keeps`: rows whose data are the same as before stay as they are, with the focus and what is selected.
+ * - `keeps`: rows whose data are the same as before stay as they are, with the focus and what is selected. The focus of
+ *   a row that goes moves to what is alike, by its `data-key`, in the row after it or else before it.
  *
  * Answers `{ element, show(rows), waiting(rows) }`; `show` may be called again, as for another page of the list.
  */
@@ -43,7 +44,10 @@ export function table(/** @type {any} */ { caption, columns, sort, empty, keeps 
       return [data, (keeps && drawn.get(data)) || drawRow(row)];
     });
     drawn = new Map(pairs);
+    const focused = keeps && body.contains(document.activeElement) && document.activeElement;
+    const before = focused && [...body.rows];
     replace(body, pairs.map(([, line]) => line));
+    if (focused && !focused.isConnected) focusBeside(focused, before);
     grid.hidden = rows.length === 0;
     nothing.hidden = rows.length > 0;
     if (!rows.length) {
@@ -54,6 +58,15 @@ export function table(/** @type {any} */ { caption, columns, sort, empty, keeps 
   };
   const element = el("div", { class: "table-place" }, sorter?.element, grid, nothing);
   return { element, show, waiting: (rows = 5) => skeleton(rows + 1) };
+}
+
+/** Moves the focus on from something in a row that has gone, where `rows` are all that there were. */
+function focusBeside(focused, rows) {
+  const { key } = focused.dataset;
+  const at = rows.findIndex((row) => row.contains(focused));
+  const isSame = key && document.querySelector(`[data-key="${key}"]`);
+  const next = [...rows.slice(at + 1), ...rows.slice(0, at).reverse()].find((row) => row.isConnected);
+  if (key && !isSame) focusOn(next?.querySelector(`[data-key^="${key.split("-")[0]}-"]`), { preventScroll: true });
 }
 
 function currentSort(columns, sort) {
@@ -240,7 +253,9 @@ export function pager(/** @type {any} */ { label = texts.pages, isFixed = false,
     optional: false });
   rows.element.classList.add("pager-size");
   rows.input.addEventListener("change", () => setQuery({ size: rows.value(), page: null }));
-  const links = el("div", { class: "pager-links" });
+  // Whoever goes to another page begins at its top.
+  const click = ({ target }) => target.closest("a") && focusOn(null, { preventScroll: true });
+  const links = el("div", { class: "pager-links", on: { click } });
   let drawn = null;
   const element = el("nav", { class: "pager", "aria-label": label }, range, again, hasSizes && rows.element, links);
   const show = (/** @type {any} */ { said, steps, size, total }) => {

@@ -133,7 +133,7 @@ def test_a_thousand_sessions(page, service):
     page.until("only this session", lambda: len(page.rows()) == 1)
 
 
-def test_pages_of_sessions_keep_the_focus(page, service):
+def test_a_page_of_sessions_begins_at_its_title(page, service):
     user = service.new_user()
     service.sql("INSERT INTO sessions (id, user_id, refresh_id, created_at, expires_at, user_agent, epoch) "
                 "SELECT gen_random_uuid(), user_id, gen_random_uuid(), now() + make_interval(secs => n), now() + "
@@ -141,12 +141,10 @@ def test_pages_of_sessions_keep_the_focus(page, service):
                 f"WHERE user_id = '{user.id}'")
     page.sign_in(user, "/console/account/sessions")
     page.see("Page 1 of 3")
-    page.activate("Next")
-    page.see("Page 2 of 3")
-    assert page.focused().accessible_name == "Next"
-    page.press(Keys.ENTER)
-    page.see("Page 3 of 3")
-    assert page.focused().tag_name != "body"
+    for number in (2, 3):
+        page.activate("Next")
+        page.see(f"Page {number} of 3")
+        assert page.focused().tag_name == "h1" and page.run("return scrollY") == 0
 
 
 def test_an_answer_that_comes_on_the_next_page_leaves_the_focus_there(page, service):

@@ -391,7 +391,7 @@ def test_ten_thousand_users(page, service):
     page.activate("Next")
     page.at("/console/users?search=crowd_&page=2")
     page.see("26–50 of 10,000", "Page 2 of 400")
-    assert page.focused().accessible_name == "Next", "one can go on"
+    assert page.focused().tag_name == "h1"
     page.open("/console/users?search=crowd_&page=400")
     page.see("9,976–10,000 of 10,000")
     page.open("/console/users?search=crowd_&page=123456")
