@@ -117,7 +117,10 @@ function markSection(name) {
   }
 }
 
-/** Shows a page, names it in the title of the tab, and moves the focus to its heading unless `focus` is false. */
+/**
+ * Shows a page, names it in the title of the tab, and moves the focus to its heading unless `focus` is false. Then
+ * there is an event `page`.
+ */
 export function showPage(element, /** @type {any} */ { section, isBare = false, focus = true }) {
   showMenu(false);
   markSection(section);
@@ -128,6 +131,7 @@ export function showPage(element, /** @type {any} */ { section, isBare = false, 
   const first = place.querySelector("[data-focus]");
   if (first) first.focus();
   else if (focus) (heading ?? place).focus({ preventScroll: true });
+  dispatchEvent(new Event("page"));
 }
 
 /** Names the page in the title of the tab, as when the name of a file has been loaded. */

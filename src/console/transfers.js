@@ -1,11 +1,11 @@
 // The uploads and downloads of this tab, and what else is done with many files. They belong to the tab and not to a
 // page, so they go on while other pages are shown, and end with the session.
 //
-// A transfer is `{ kind, name, size, moved, state, status, error, file, cancel(), again() }`: `kind` is `upload`, or
-// one of `ACTIONS`; `moved` of its `size` bytes have been sent or received, or files dealt with; `state` is
-// `waiting`, `running`, `done` or `failed`, which `status` may say in other words; `error` are the sentences that say
-// why; `file` the API's metadata where they are known; `again` is there for what can be tried again; `isHidden`
-// leaves it out of the list that is shown.
+// A transfer is `{ kind, name, size, moved, state, status, error, file, older, cancel(), again() }`: `kind` is
+// `upload`, or one of `ACTIONS`; `moved` of its `size` bytes have been sent or received, or files dealt with; `state`
+// is `waiting`, `running`, `done` or `failed`, which `status` may say in other words; `error` are the sentences that
+// say why; `file` the API's metadata where they are known, `older` those of another file of the same name; `again` is
+// there for what can be tried again; `isHidden` leaves it out of the list that is shown.
 
 /** Longest wait in milliseconds between attempts to reach the service. */
 const MAX_WAIT = 60_000;

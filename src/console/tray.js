@@ -3,12 +3,15 @@
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, focusOn, nameText, replace } from "./dom.js";
+import { loaded } from "./errors.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
-import { dismiss, isActive, transfers, watchTransfers } from "./transfers.js";
+import { dismiss, isActive, transferChanged, transfers, watchTransfers } from "./transfers.js";
 import { currentPause } from "./uploads.js";
 
 const t = texts.files.transfers;
+/** Milliseconds after which the list folds where all went well. Pointing at it or focusing it keeps it. */
+const STAY = 5000;
 /** The rows by their transfers: `{ element, update() }`. */
 const rows = new Map();
 const list = el("ul", { class: "tray-list", id: "transfers", tabindex: "0", "aria-label": t.title });
@@ -20,10 +23,11 @@ const tray = el("section", { class: "tray", "aria-label": t.title, hidden: true 
   el("div", { class: "tray-head" }, toggle, clear), wait, list);
 
 let isBusy = false;
+let folding = null;
 
 document.body.append(tray, said); // what is read out is there before it has a text
 toggle.addEventListener("click", () => open(toggle.getAttribute("aria-expanded") !== "true"));
-open(innerWidth > 860);
+open(false);
 // Nothing has to stay under the list: `pages.css` leaves as much room below the page as the list takes.
 const measure = () => document.documentElement.style.setProperty("--tray", `${tray.offsetHeight}px`);
 new ResizeObserver(measure).observe(tray);
@@ -31,6 +35,10 @@ addEventListener("keydown", ({ key }) => {
   if (key !== "Escape" || tray.hidden || list.hidden || document.querySelector("dialog[open]")) return;
   if (list.contains(document.activeElement)) toggle.focus();
   open(false);
+});
+/** Where all is done, nothing of it stays on the next page. */
+addEventListener("page", () => {
+  if (listed().every(({ state }) => state === "done")) dismiss(listed());
 });
 watchTransfers((transfer) => {
   if (transfer) rows.get(transfer)?.update();
@@ -56,6 +64,16 @@ const someActive = () => listed().some(isActive);
 function open(isOpen) {
   toggle.setAttribute("aria-expanded", String(isOpen));
   list.hidden = !isOpen;
+}
+
+/** Folds the list after a while, unless something in it is not done, or is worth a decision. */
+function foldLater() {
+  clearTimeout(folding);
+  folding = setTimeout(() => {
+    if (!listed().every(({ state, older }) => state === "done" && !older)) return undefined;
+    if (tray.matches(":hover, :focus-within")) return foldLater();
+    return open(false);
+  }, STAY);
 }
 
 /** Adds the rows of new transfers and removes those of dismissed ones, with the focus on what comes after them. */
@@ -97,6 +115,8 @@ function drawHead() {
   // Only what matters is read out: that the queue waits, and that all is done.
   if (sentence) said.textContent = sentence;
   else if (active !== isBusy || !all.length) said.textContent = active || !all.length ? "" : t.finished(figures);
+  if (isBusy && !active) foldLater();
+  if (active && !isBusy && innerWidth > 860) open(true);
   isBusy = active;
 }
 
@@ -115,15 +135,20 @@ function rowOf(transfer) {
   const problem = el("p", { class: "field-error" });
   const again = button(t.again, { kind: "quiet", act: () => transfer.again() });
   const end = iconButton("", "close", { act: () => dismiss([transfer]) });
-  const element = el("li", { class: "tray-row" }, name, again, end, state, bar, problem);
+  const same = el("p", { class: "tray-same", hidden: true }, t.same, button(t.replace, { kind: "quiet",
+    "aria-label": t.replace_name({ name: transfer.name }), act: () => replaceOlder(transfer) }));
+  const element = el("li", { class: "tray-row" }, name, again, end, state, bar, problem, same);
   let shown = "";
   const update = () => {
     const { kind, size, moved, status, error, file } = transfer;
     const figures = { size: formatBytes(size), part: partOf([transfer]), kind };
     state.textContent = status ?? t.states[transfer.state](figures);
     bar.value = size ? moved / size : 0;
+    if (!transfer.older && same.contains(document.activeElement)) end.focus();
+    same.hidden = !transfer.older;
     if (shown === transfer.state) return;
     shown = transfer.state;
+    if (shown === "failed") putFirst(element);
     if (shown === "running" && !list.matches(":hover, :focus-within")) list.scrollTop = element.offsetTop;
     const label = (isActive(transfer) ? t.cancel : t.dismiss)({ name: transfer.name });
     end.title = label;
@@ -138,4 +163,20 @@ function rowOf(transfer) {
   };
   update();
   return { element, update };
+}
+
+/** What has failed comes before all others, where it is seen without a search. */
+function putFirst(element) {
+  element.classList.add("is-failed");
+  /** @type {any} */
+  const focused = element.contains(document.activeElement) && document.activeElement;
+  if (list.contains(element)) list.insertBefore(element, list.querySelector(":scope > :not(.is-failed)"));
+  if (focused) focused.focus();
+  if (!list.matches(":hover, :focus-within")) list.scrollTop = 0;
+}
+
+/** Deletes the older one of two files of the same name. */
+async function replaceOlder(transfer) {
+  const { act } = await loaded(import("./file-actions.js"));
+  if (await act("delete", [transfer.older])) transferChanged(Object.assign(transfer, { older: null }));
 }
