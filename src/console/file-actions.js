@@ -5,14 +5,14 @@
 // A download is received by this page and then saved, so its token stays in a header. Browsers keep what is received
 // on disk, so a file need not fit into memory.
 
-import { currentUser, del, download, post, put } from "./api.js";
+import { currentUser, del, download, get, post, put } from "./api.js";
 import { button } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
-import { el, focusOn, nameText } from "./dom.js";
+import { el, isInField, nameText } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { formatClock, formatNumber } from "./format.js";
 import { service } from "./limits.js";
-import { notify, notifyError } from "./notices.js";
+import { notify, notifyError, takeAway } from "./notices.js";
 import { save } from "./save.js";
 import { texts } from "./texts.js";
 import { addTransfers, dismiss, isTemporary, transferChanged, waitOut } from "./transfers.js";
@@ -39,6 +39,13 @@ function remove({ id }, query) {
   });
 }
 
+/** Whether a link may lead to one of some files, which it would not do any more once they are deleted. */
+async function haveLinks(files) {
+  const ids = new Set(files.map(({ id }) => id));
+  const { links } = await get("/links").catch(() => ({ links: [...ids].map((id) => ({ file_id: id })) }));
+  return links.some((link) => ids.has(link.file_id));
+}
+
 /** Downloads a file, and saves it under the name that is shown. One that breaks on the way does not stop the others. */
 async function receive({ id, filename }, { signal, progress }) {
   let moved = 0;
@@ -50,14 +57,14 @@ async function receive({ id, filename }, { signal, progress }) {
 }
 
 /**
- * Does one of `ACTIONS` with files, after a question if it has one, and calls `begun()` when it begins. Answers, when
- * it has ended, with how many files it was done. What fails is said here.
+ * Does one of `ACTIONS` with files, after a question if it has one, unless all of it can be undone, and calls `begun()`
+ * when it begins. Answers, when it has ended, with how many files it was done. What fails is said here.
  */
 export async function act(wanted, files, begun = () => {}) {
   const name = wanted === "delete" && service.trashDays === 0 ? "purge" : wanted;
   const { label, title, text } = t[name];
   const one = files.length === 1 && files[0];
-  if (title) {
+  if (title && (name !== "delete" || await haveLinks(files))) {
     const question = el("span", {}, one && nameText(one.filename), text({ one, service }));
     const options = { label, danger: ACTIONS[name].kind === "danger", act() {} };
     if (!(await confirmDialog(title(one ? t.one : whatOf(files)), question, options))) return 0;
@@ -116,6 +123,7 @@ async function run(transfer, name, files) {
     tell({ state: again ? "failed" : "done", status: transfer.status && count(), error: problemsOf(failed), again });
   }
   if (!isDownload) dispatchEvent(new Event("files"));
+  if (name === "restore") dispatchEvent(new CustomEvent("restored", { detail: done }));
   say(name, files, done, failed);
   return done.length;
 }
@@ -137,14 +145,11 @@ async function patiently(send, signal, begin) {
 function say(name, files, done, failed) {
   const { done: participle } = t[name];
   if (done.length > 0 && name !== "download") {
-    const undo = name === "delete" && button(t.undo, { kind: "quiet", "aria-label": t.undo_of({ what: whatOf(done) }),
-      on: { click: () => {
-        notice.remove();
-        focusOn(null, { preventScroll: true });
-        act("restore", done);
-      } } });
-    const what = whatOf(done, files);
-    const notice = notify(t.done({ what, n: done.length, participle }), { action: undo });
+    const action = name === "delete" && button(t.undo, { kind: "quiet", "aria-label": t.undo_of({ what: whatOf(done) }),
+      "aria-keyshortcuts": "Control+Z Meta+Z", on: { click: () => undo(deletion) } });
+    const notice = notify(t.done({ what: whatOf(done, files), n: done.length, participle }), { action });
+    const deletion = { files: done, notice };
+    if (action) deletions.push(deletion);
   }
   if (failed.length === 0) return;
   const [{ reason }, ...others] = failed;
@@ -153,6 +158,33 @@ function say(name, files, done, failed) {
     reason: isSame ? reason : t.see_list });
   notifyError(new ApiError({ status: null, detail }));
 }
+
+/** Deletions of which notices stand, or stood: `{ files, notice }`, the latest last. */
+const deletions = [];
+
+function undo({ files, notice }) {
+  takeAway(notice);
+  act("restore", files);
+}
+
+addEventListener("keydown", (event) => {
+  const { key, ctrlKey, metaKey, altKey, shiftKey } = event;
+  if (key !== "z" || !(ctrlKey || metaKey) || altKey || shiftKey || isInField()) return;
+  const latest = deletions.findLast(({ notice }) => notice.isConnected);
+  if (!latest || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  undo(latest);
+});
+
+/** What is there again needs no button to undo its deletion. The event names the files, or none for all. */
+addEventListener("restored", (/** @type {CustomEvent} */ { detail: restored }) => {
+  const ids = restored && new Set(restored.map(({ id }) => id));
+  for (const deletion of deletions) {
+    deletion.files = ids ? deletion.files.filter(({ id }) => !ids.has(id)) : [];
+    if (deletion.files.length === 0) takeAway(deletion.notice);
+  }
+  deletions.splice(0, Infinity, ...deletions.filter(({ files, notice }) => files.length && notice.isConnected));
+});
 
 /** "keys.txt", "12 files" or "3 of 12 files". */
 function whatOf(some, all = some) {

@@ -43,7 +43,7 @@ export function clearNotices() {
 }
 
 /** Takes a notice away. Where it has the focus, that goes to the heading of the page. */
-function takeAway(notice) {
+export function takeAway(notice) {
   const hadFocus = notice.contains(document.activeElement);
   notice.remove();
   if (hadFocus) focusOn(null, { preventScroll: true });

@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 # Records when the page asks for changes, and how many of these requests run at once at most.
@@ -42,7 +43,7 @@ def names(service, user, query=""):
 
 
 def following(page):
-    """Waits until a request waits for changes. The list has been looked at again by then."""
+    """Waits until a request waits for changes."""
     page.until("request for changes that waits", lambda: page.run("return running === 1 && asked.length > 1"))
 
 
@@ -64,10 +65,9 @@ def test_a_deletion_is_undone_from_its_notice_and_a_file_is_restored_from_the_li
     service.upload(user, "plan.txt")
     page.sign_in(user, "/console/files")
     page.activate("Delete keys.txt")
-    page.see("Delete this file?", "keys.txt can be restored for 7 days. Its links will stop working for good.")
-    page.activate(re.compile("^Delete$"), "button")
     page.see("keys.txt has been deleted.")
     until_rows(page, "plan.txt")
+    page.until("focus", lambda: page.focused().accessible_name == "Delete plan.txt")
     page.tab_to("Undo the deletion of keys.txt")  # a notice with the focus stays
     page.check("file-deleted")
     page.activate("Undo the deletion of keys.txt")
@@ -75,6 +75,22 @@ def test_a_deletion_is_undone_from_its_notice_and_a_file_is_restored_from_the_li
     page.see_no("keys.txt has been deleted.")
     until_rows(page, "plan.txt", "keys.txt")
     assert page.focused().tag_name == "h1"
+
+    page.activate("Delete keys.txt")
+    page.until("focus on the row before", lambda: page.focused().accessible_name == "Delete plan.txt")
+    page.press(Keys.ENTER)
+    page.until("focus on the title", lambda: rows(page) == [] and page.focused().tag_name == "h1")
+    for left in (["plan.txt"], ["plan.txt", "keys.txt"]):  # the latest first
+        ActionChains(page.driver).key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
+        until_rows(page, *left)
+    page.see_no("has been deleted")
+    # What was restored elsewhere needs no button for it.
+    page.activate("Delete keys.txt")
+    page.see("keys.txt has been deleted.")
+    [file] = service.call("GET", "/uploads?deleted=true", token=user.token)["items"]
+    service.call("POST", f"/uploads/{file['id']}/restore", token=user.token)
+    until_rows(page, "plan.txt", "keys.txt")
+    page.see_no("keys.txt has been deleted.")
 
     delete(service, user, service.call("GET", "/uploads?search=keys", token=user.token)["items"][0])
     page.activate("Deleted", "link")
@@ -96,8 +112,6 @@ def test_a_deletion_from_the_page_of_a_file_is_undone_in_the_list(page, service)
     page.sign_in(user, f"/console/files/{file['id']}")
     page.heading("keys.txt")
     page.activate("Delete")
-    page.see("keys.txt can be restored for 7 days.")
-    page.activate(re.compile("^Delete$"), "button")
     page.see("No files yet")
     page.activate("Undo the deletion of keys.txt")
     until_rows(page, "keys.txt")
@@ -212,9 +226,13 @@ def test_without_a_time_for_restoring_a_deletion_is_for_good(page, start_service
 def test_the_lists_follow_what_happens_elsewhere_and_disturb_nobody(recorded, service):
     page, user = recorded, service.new_user()
     first, second = service.upload(user, "first.txt"), service.upload(user, "second.txt")
+    service.call("POST", f"/uploads/{first['id']}/links", {}, user.token)
     page.sign_in(user, "/console/files")
     until_rows(page, "second.txt", "first.txt")
     following(page)
+    asked = page.run("return performance.getEntriesByType('resource').map(({ name }) => name.split('/api/v1')[1])")
+    assert len([path for path in asked if path and path.startswith("/uploads?")]) == 1, asked
+    assert asked.count("/users/me") == asked.count("/changes?after=now&limit=1000") == 1, asked
     page.tab_to("Delete first.txt")
     page.run("getSelection().selectAllChildren([...document.querySelectorAll('tbody bdi')].at(-1))")
     page.run("window.kept = document.activeElement")
@@ -294,6 +312,22 @@ def test_changes_that_are_no_longer_known_and_a_service_that_was_away(recorded, 
     service.start()
     service.upload(user, "two.txt")
     until_rows(page, "two.txt", "one.txt")
+
+
+def test_a_list_that_cannot_be_brought_up_to_date_stays_and_says_so(page, start_service):
+    page.service = service = start_service()
+    user = service.new_user()
+    service.upload(user, "one.txt")
+    page.sign_in(user, "/console/files")
+    until_rows(page, "one.txt")
+    service.stop()
+    page.run("dispatchEvent(new Event('files'))")
+    page.see("This list may be out of date. The service cannot be reached.", "one.txt")
+    page.check("files-out-of-date")
+    service.start()
+    service.upload(user, "two.txt")
+    until_rows(page, "two.txt", "one.txt")
+    page.see_no("out of date")
 
 
 def test_a_session_that_ends_elsewhere_disturbs_only_when_something_is_done(recorded, service):

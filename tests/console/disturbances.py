@@ -144,7 +144,8 @@ def test_nothing_stays_above_the_page_for_the_next_person(page, service):
 
 def test_a_question_goes_with_its_page(page, service):
     user = service.new_user()
-    service.upload(user, "kept.txt")
+    file = service.upload(user, "kept.txt")
+    service.call("POST", f"/uploads/{file['id']}/links", {}, user.token)
     page.sign_in(user, "/console/files")
     page.activate("kept.txt")
     page.heading("kept.txt")
