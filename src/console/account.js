@@ -3,6 +3,7 @@
 import { button, pageHead, pagesNav } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el } from "./dom.js";
+import { formatBytes, formatNumber } from "./format.js";
 import { account as t } from "./texts/account.js";
 
 const PAGES = [
@@ -13,6 +14,12 @@ const PAGES = [
   { href: "/console/account/tokens", label: t.tokens.entry },
   { href: "/console/account/leave", label: t.leave.entry },
 ];
+
+/** How much of what an account may have it has. */
+export function usage({ total_uploads: files, file_quota, total_storage_used: bytes, storage_quota }) {
+  return t.profile.usage({ files: formatNumber(files), of_files: formatNumber(file_quota), bytes: formatBytes(bytes),
+    of_bytes: formatBytes(storage_quota) });
+}
 
 /** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
 export function accountPage(title, head, ...children) {

@@ -84,18 +84,24 @@ export function changes(stored, values) {
 
 const shown = (made) => [...made.values()].filter((item) => !item.element.hidden);
 
-/** Whether each required field holds something, and none half a number or date; the first wrong one gets the focus. */
+/**
+ * Whether each required field holds something, and none half a number or date; the first wrong one gets the focus. What
+ * is typed is the service's to judge. Where it is not asked, what the browser knows to be wrong is said as well, so
+ * that nobody learns of one fault after the other.
+ */
 function complete(made) {
-  const halfText = ({ type }) => (type === "number" ? texts.no_number : texts.incomplete);
-  const wrong = [];
-  for (const item of shown(made)) {
-    const isEmpty = item.required && (item.value() === "" || item.value() === null);
-    const isHalf = item.input.validity.badInput;
-    item.error(isHalf ? halfText(item.input) : isEmpty ? texts.required : "");
-    if (isHalf || isEmpty) wrong.push(item);
+  const items = shown(made);
+  const isEmpty = (item) => item.required && (item.value() === "" || item.value() === null);
+  const isHalf = ({ input }) => input.validity.badInput;
+  const isComplete = !items.some((item) => isHalf(item) || isEmpty(item));
+  for (const item of items) {
+    const { type, minLength, validity } = item.input;
+    const half = type === "number" ? texts.no_number : texts.incomplete;
+    const known = validity.typeMismatch ? texts.no_email : validity.tooShort && texts.too_short({ minLength });
+    item.error(isHalf(item) ? half : isEmpty(item) ? texts.required : !isComplete && known || "");
   }
-  wrong[0]?.input.focus();
-  return wrong.length === 0;
+  items.find(({ input }) => input.hasAttribute("aria-invalid"))?.input.focus();
+  return isComplete;
 }
 
 function showFailure(error, { made, problem, send }) {
@@ -154,6 +160,8 @@ export function field(/** @type {any} */ { name, label, type = "text", value, hi
   };
   if (value != null) set(value);
   const error = (sentence) => {
+    const folded = sentence && input.closest("details");
+    if (folded) folded.open = true;
     problem.textContent = sentence;
     if (sentence) input.setAttribute("aria-invalid", "true");
     else input.removeAttribute("aria-invalid");

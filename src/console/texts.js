@@ -20,6 +20,8 @@ export const texts = {
   optional: "(optional)",
   required: "Fill in this field.",
   no_number: "Enter a number.",
+  no_email: "Enter a whole e-mail address.",
+  too_short: ({ minLength }) => `Enter at least ${minLength} characters.`,
   show: "Show",
   show_password: "Show password",
   previous: "Previous",

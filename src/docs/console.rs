@@ -67,6 +67,8 @@ fn console(config: &Config, assets: &str) -> String {
         "spellings": config.allowed_upload_types.iter().flat_map(spellings).collect::<Vec<_>>(),
         "fileBytes": config.max_upload_size,
         "trashDays": config.trash_days,
+        "userBytes": config.user_storage_quota,
+        "userFiles": config.user_file_quota,
     });
     CONSOLE.replace("{assets}", assets).replace("{service}", &service.to_string())
 }

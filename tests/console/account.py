@@ -31,7 +31,7 @@ def test_profile(page, service):
     service.upload(user, "a.txt")
     page.sign_in(user, "/console/account")
     page.heading("Profile")
-    page.see("Last sign-in", "1, 7 bytes in all")
+    page.see("Last sign-in", "7 bytes of 1 GB, 1 of 100,000 files")
     page.check("account-profile")
     page.fill("Name (optional)", ARABIC + MARKUP)
     page.fill("Username", user.username.upper())

@@ -24,7 +24,8 @@ def test_statistics(page, service):
     page.heading("Statistics")
     page.see(f"{numbers['users']['active']:,} active", f"{numbers['files']['uploads_this_month']:,} uploaded",
              "and 1.5 kB in deleted files")
-    page.see("New users", "Sign-ins", "Refused sign-ins and accesses", "Days and months are in UTC.")
+    page.see("New users", "Sign-ins", "Refused sign-ins and accesses", "Days and months are in UTC.",
+             f"Cloakroom {numbers['version']}")
     page.activate("7 days", "link")
     page.at("/console/stats?days=7")
     assert page.focused().accessible_name == "7 days", "the focus is not lost"

@@ -19,7 +19,7 @@ export function show() {
       { name: "current_password", label: t.current, type: "password", required: true, autocomplete: "current-password",
         reasons: ["WRONG_PASSWORD"] },
       { name: "new_password", label: t.next, hint: t.next_hint, type: "password", required: true,
-        autocomplete: "new-password" },
+        minlength: 8, autocomplete: "new-password" },
     ],
     label: t.submit,
     busy: t.busy,

@@ -1,11 +1,11 @@
 // The profile: username, e-mail address and name, and what else the service knows about the account.
 
-import { accountPage } from "../account.js";
+import { accountPage, usage } from "../account.js";
 import { get, put, setCurrentUser } from "../api.js";
 import { load, section, skeleton } from "../controls.js";
 import { append, el, nameText } from "../dom.js";
 import { changes, form } from "../forms.js";
-import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
+import { formatDate, timeText } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { account } from "../texts/account.js";
@@ -31,8 +31,8 @@ function emailHint() {
 
 function fieldsOf(user) {
   return [
-    { name: "username", label: t.username, hint: t.username_hint, value: user.username, maxlength: 50,
-      required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
+    { name: "username", label: t.username, hint: t.username_hint, value: user.username, minlength: 3,
+      maxlength: 50, required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
       reasons: ["USERNAME_TAKEN"] },
     { name: "email", label: t.email, hint: emailHint(), type: "email",
       value: user.email, required: true, maxlength: 255, autocomplete: "email",
@@ -83,12 +83,11 @@ function profileForm(user) {
 }
 
 function facts(user) {
-  const { total_uploads: files, total_storage_used: bytes } = user.stats;
   const list = [
     [t.role, t.roles[user.role] ?? user.role],
     [t.permissions, user.permissions.length > 0 && nameText(user.permissions.join(", "))],
     [t.second_factor, el("a", { href: "/console/account/second-factor" }, user.second_factor ? t.on : t.off)],
-    [t.files, files ? t.files_of({ files: formatNumber(files), bytes: formatBytes(bytes) }) : formatNumber(0)],
+    [t.files, usage(user.stats)],
     [t.last_login, timeText(user.last_login)],
     [t.since, timeText(user.created_at, formatDate)],
   ];

@@ -3,7 +3,7 @@
 import { accountLink, addressText, nameLinks, shortId } from "../accounts.js";
 import { button } from "../controls.js";
 import { dialog } from "../dialogs.js";
-import { el, focusOn } from "../dom.js";
+import { el, focusOn, nameText } from "../dom.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { texts } from "../texts.js";
 import { admin } from "../texts/admin.js";
@@ -50,9 +50,10 @@ function actorOf({ actor_id: id }) {
   return id ? accountLink(id) : el("span", { class: "soft" }, t.nobody);
 }
 
-function subjectCell({ actor_id: actor, subject_type: type, subject_id: id }) {
+function subjectCell({ actor_id: actor, subject_type: type, subject_id: id, details: { filename } }) {
   if (!id) return "";
   if (type === "user") return id === actor ? el("span", { class: "soft" }, t.self) : accountLink(id);
+  if (filename) return el("span", { class: "clamp", title: id }, nameText(filename));
   return el("span", {}, t.subjects[type] ?? type, " ", el("code", { title: id }, shortId(id)));
 }
 
@@ -67,8 +68,11 @@ function summary(details) {
   return parts.map(([name, value]) => `${label(name)}: ${value}`).join(" · ");
 }
 
-/** The details as pairs of names and texts. Old and new values are joined, and not listed as changed fields again. */
-function members({ old = {}, new: now = {}, fields, ...rest }) {
+/**
+ * The details as pairs of names and texts, without the name of a file, which is shown as the subject. Old and new
+ * values are joined, and not listed as changed fields again.
+ */
+function members({ old = {}, new: now = {}, fields, filename, ...rest }) {
   const changed = Object.keys(now).filter((name) => now[name] !== old[name])
     .map((name) => [name, t.change({ from: text(old[name]), to: text(now[name]) })]);
   const others = fields?.filter((name) => !(name in now)) ?? [];
@@ -94,7 +98,8 @@ function showEvent(event) {
     [t.at, [timeText(event.at, (at) => zoned.format(new Date(at))), el("code", {}, event.at)]],
     [t.outcome, outcomeBadge(event)],
     [t.actor, [actorOf(event), actor && [el("code", {}, actor), only("actor_id", actor, t.only_actor)]]],
-    [t.subject, subject && [type === "user" ? accountLink(subject) : t.subjects[type] ?? type, el("code", {}, subject),
+    [t.subject, subject && [type === "user" ? accountLink(subject) : t.subjects[type] ?? type,
+      event.details.filename && nameText(event.details.filename), el("code", {}, subject),
       only("subject_id", subject, t.only_subject)]],
     [t.address, event.address],
     ...members(event.details).map(([name, value]) => [label(name), value]),

@@ -38,10 +38,16 @@ export function show(context) {
     },
     sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
   });
+  const folded = el("details", { class: "folded-filters" }, el("summary", {}, t.filters), form.element);
+  const wide = matchMedia("(min-width: 601px)");
+  const unfold = () => { folded.open ||= wide.matches; };
+  wide.addEventListener("change", unfold, { signal: context.leaving });
+  unfold();
   const place = el("div", {});
   const foot = pager({ label: t.pages });
   const update = async ({ query, signal }) => {
     form.set(query);
+    folded.open ||= [...IDS, ...TIMES, "action", "outcome"].some((name) => query.has(name));
     await load(place, {
       signal,
       waiting: list.waiting(12),
@@ -56,7 +62,7 @@ export function show(context) {
   update(context);
   const actions = [button(t.export, { busy: t.exporting, drawing: "exports", act: () => save(form) })];
   const head = pageHead(t.title, { lead: t.lead({ zone: timeZone }), actions });
-  return { element: el("div", {}, head, form.element, place), update };
+  return { element: el("div", {}, head, folded, place), update };
 }
 
 /** The filters of an address, for the list and for the export. */

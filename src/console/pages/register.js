@@ -16,10 +16,10 @@ export function show({ leaving }) {
   const made = form({
     fields: [
       { name: "email", label: t.email, type: "email", required: true, autocomplete: "email", reasons: ["EMAIL_TAKEN"] },
-      { name: "username", label: t.username, hint: t.username_hint, required: true, autocomplete: "username",
-        autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
+      { name: "username", label: t.username, hint: t.username_hint, required: true, minlength: 3,
+        autocomplete: "username", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
       { name: "password", label: t.password, hint: t.password_hint, type: "password", required: true,
-        autocomplete: "new-password" },
+        minlength: 8, autocomplete: "new-password" },
     ],
     label: t.submit,
     busy: t.busy,

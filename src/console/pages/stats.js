@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { load, pageHead, section, skeleton } from "../controls.js";
-import { el } from "../dom.js";
+import { el, replace } from "../dom.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { plot } from "../plots.js";
 import { withQuery } from "../router.js";
@@ -20,7 +20,12 @@ export function show(context) {
   const links = RANGES.map((range) => [range, el("a", {}, t.days({ days: range }))]);
   const ranges = el("nav", { class: "segments", "aria-label": t.range }, links.map(([, link]) => link));
   const daily = el("div", {});
-  load(totals, { signal: context.leaving, waiting: tilesWaiting(), show: tiles,
+  const version = el("p", { class: "section small soft" });
+  const show = (stats) => {
+    replace(version, t.version(stats));
+    return tiles(stats);
+  };
+  load(totals, { signal: context.leaving, waiting: tilesWaiting(), show,
     work: () => get("/admin/stats", {}, context.leaving) });
   const update = ({ query, signal }) => {
     const days = RANGES.find((range) => String(range) === query.get("days")) ?? DEFAULT_RANGE;
@@ -35,7 +40,7 @@ export function show(context) {
   update(context);
   return {
     element: el("div", {}, pageHead(t.title, { lead: t.lead }), totals,
-      section(t.daily, { lead: t.daily_lead, actions: [ranges] }, daily)),
+      section(t.daily, { lead: t.daily_lead, actions: [ranges] }, daily), version),
     update,
   };
 }

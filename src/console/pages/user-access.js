@@ -2,7 +2,7 @@
 
 import { addressText, nameOf } from "../accounts.js";
 import { del, get, post, put } from "../api.js";
-import { button, load, section } from "../controls.js";
+import { button, load } from "../controls.js";
 import { STAY, confirmDialog, formDialog } from "../dialogs.js";
 import { el, isInField, nameText } from "../dom.js";
 import { form } from "../forms.js";
@@ -32,19 +32,31 @@ export function passwordSetter(user, changed) {
       changed();
     },
   });
-  return section(t.password, { lead: t.password_lead }, made.element);
+  return folded("password", t.password, { lead: t.password_lead }, made.element);
 }
 
-/** A mail with a link to choose a password: that for a forgotten one, which also takes the place of an invitation. */
+/**
+ * A part of the page that is closed until somebody opens it or a link names it, as `#sessions` does. Drawn anew, it is
+ * as it was. `opened()` is called whenever it has been opened.
+ */
+function folded(id, title, /** @type {any} */ { lead, actions, opened = () => {} }, ...children) {
+  const before = /** @type {any} */ (document.getElementById(id));
+  const open = before?.open ?? location.hash === `#${id}`;
+  return el("details", { class: "section", id, open, on: { toggle: ({ target }) => target.open && opened() } },
+    el("summary", {}, el("h2", {}, title)), lead && el("p", { class: "lead" }, lead), children,
+    actions && el("div", { class: "actions" }, actions));
+}
+
+/** A mail with a link to choose a password: the invitation again, or that for a forgotten one. */
 export function passwordLink(user) {
   if (!service.passwordResets || !user.is_active) return null;
   const words = user.last_login ? t.link : t.first_link;
   const send = async () => {
-    await post("/auth/request-password-reset", { email: user.email }, { anonymous: true });
+    await post(`/users/${user.id}/password-link`);
     notify(t.link_sent(user));
   };
   const actions = [button(words.send, { busy: t.sending, act: send })];
-  return section(t.link_title, { lead: words.lead(user), actions });
+  return folded("password-link", t.link_title, { lead: words.lead(user), actions });
 }
 
 /** Tells password managers whose password the form holds, which is not the administrator's. */
@@ -111,19 +123,16 @@ function endable({ user, signal, path, title, caption, columns, empty, end }) {
     if (!isDone) return;
     notify(end.done);
     await refresh();
-    if (all.hidden && !isInField()) heading.focus();
+    if (all.hidden && !isInField()) element.querySelector("summary").focus();
   };
   const all = button(end.label, { kind: "danger", hidden: true, act: ask });
-  const element = section(title, { actions: [all] }, place);
-  const heading = element.querySelector("h2");
-  heading.tabIndex = -1;
-  refresh();
+  const element = folded(path, title, { actions: [all], opened: refresh }, place);
   return element;
 }
 
 /** Taking the second factor away. `changed()` is called once it is gone. */
 export function secondFactor(user, changed) {
-  if (!user.second_factor) return section(t.factor, { lead: t.factor_is_off });
+  if (!user.second_factor) return folded("second-factor", t.factor, { lead: t.factor_is_off });
   const text = t.take_factor_text({ name: nameOf(user), isTold: service.passwordResets });
   const ask = async () => {
     const isDone = await confirmDialog(t.take_factor_title, text, {
@@ -134,7 +143,8 @@ export function secondFactor(user, changed) {
     });
     if (isDone) changed(t.factor_taken);
   };
-  return section(t.factor, { lead: t.factor_is_on, actions: [button(t.take_factor, { kind: "danger", act: ask })] });
+  const actions = [button(t.take_factor, { kind: "danger", act: ask })];
+  return folded("second-factor", t.factor, { lead: t.factor_is_on, actions });
 }
 
 /** Letting somebody in or not. `changed(text)` is called with what was done. */
@@ -154,7 +164,7 @@ export function activity(user, changed) {
     if (isDone) changed(t.deactivated);
   };
   const actions = [user.is_active ? button(t.deactivate, { kind: "danger", act: ask }) : activate()];
-  return section(t.access, { lead: user.is_active ? t.is_active : t.is_inactive, actions });
+  return folded("access", t.access, { lead: user.is_active ? t.is_active : t.is_inactive, actions });
 }
 
 /** Deleting the account, which must be confirmed by typing what it is called. */
@@ -182,5 +192,6 @@ export function deletion(user, signal) {
     notify(t.deleted({ name: nameOf(user) }));
     if (!signal.aborted) go("/console/users", { replace: true });
   };
-  return section(t.delete_title, { lead: t.delete_lead, actions: [button(t.delete, { kind: "danger", act: ask })] });
+  const actions = [button(t.delete, { kind: "danger", act: ask })];
+  return folded("delete", t.delete_title, { lead: t.delete_lead, actions });
 }

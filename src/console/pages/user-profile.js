@@ -6,6 +6,8 @@ import { section } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
 import { el, icon } from "../dom.js";
 import { changes, form } from "../forms.js";
+import { formatNumber } from "../format.js";
+import { service } from "../limits.js";
 import { notify } from "../notices.js";
 import { go } from "../router.js";
 import { admin } from "../texts/admin.js";
@@ -15,24 +17,25 @@ const t = admin.user;
 const MEGABYTE = 1_048_576;
 
 /**
- * Descriptions of the fields of an account, for `form`. An account that `isNew` needs a name.
+ * Descriptions of the fields of an account, for `form`.
  * @returns {any[]}
  */
-export function profileFields(user, { isNew = false } = {}) {
+export function profileFields(user) {
   return [
     { name: "email", label: t.email, type: "email", value: user.email, required: true, maxlength: 255,
       autocomplete: "off", reasons: ["EMAIL_TAKEN"] },
-    { name: "name", label: t.name, value: user.name, required: isNew, maxlength: 255, autocomplete: "off" },
-    { name: "username", label: t.username, value: user.username, hint: t.username_hint, maxlength: 50,
+    { name: "name", label: t.name, value: user.name, maxlength: 255, autocomplete: "off" },
+    { name: "username", label: t.username, value: user.username, hint: t.username_hint, minlength: 3, maxlength: 50,
       required: Boolean(user.username), autocomplete: "off", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
-    { name: "role", label: t.role, type: "select", value: user.role, required: true, hint: !isNew && t.role_hint,
+    { name: "role", label: t.role, type: "select", value: user.role, required: true, hint: t.role_hint,
       options: Object.entries(admin.roles), reasons: ["LAST_ADMIN"] },
     { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
       hint: t.permissions_hint },
     { name: "storage_quota", label: t.storage_quota, type: "number", min: 0, step: "any", hint: t.quota_hint,
+      placeholder: formatNumber(service.userBytes / MEGABYTE),
       value: user.storage_quota === null ? null : user.storage_quota / MEGABYTE },
     { name: "file_quota", label: t.file_quota, type: "number", min: 0, step: 1, value: user.file_quota,
-      hint: t.quota_hint },
+      placeholder: formatNumber(service.userFiles), hint: t.quota_hint },
   ];
 }
 
@@ -68,12 +71,15 @@ export function profile(user, show) {
   return section(t.profile, {}, el("div", {}, made.element));
 }
 
-/** Asks before administrators take their own role away, and before somebody becomes one. Throws if it is given up. */
-export async function confirmRole(role, { name, isOwn = false }) {
+/**
+ * Asks before administrators take their own role away, and before somebody, or a `count` of people, becomes one. Throws
+ * if it is given up.
+ */
+export async function confirmRole(role, { name, count = 1, isOwn = false }) {
   if (role !== "admin" && !isOwn) return;
   const isMeant = isOwn
     ? await confirmDialog(t.own_role_title, t.own_role, { label: t.own_role_do, danger: true, act() {} })
-    : await confirmDialog(t.make_admin_title({ name }), t.make_admin, { label: t.make_admin_do, act() {} });
+    : await confirmDialog(t.make_admin_title({ name, count }), t.make_admin, { label: t.make_admin_do, act() {} });
   if (!isMeant) throw new DOMException("The role stays as it is.", "AbortError");
 }
 

@@ -1,5 +1,6 @@
 // One account: what it is, and what an administrator may do about it.
 
+import { usage } from "../account.js";
 import { isId, nameOf } from "../accounts.js";
 import { currentUser, get } from "../api.js";
 import { load, pageHead, section, skeleton } from "../controls.js";
@@ -84,6 +85,7 @@ function facts(user) {
     [t.created, timeText(user.created_at)],
     [t.updated, timeText(user.updated_at)],
     [t.last_login, timeText(user.last_login) || admin.never],
+    [t.stored, usage(user.stats)],
     [t.audit, el("span", { class: "row" }, audit("actor_id", t.acted), audit("subject_id", t.acted_on))],
   ];
   return el("dl", { class: "facts" }, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));

@@ -5,6 +5,7 @@ import { get } from "../api.js";
 import { buttonLink, load, pageHead } from "../controls.js";
 import { el, nameText } from "../dom.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
+import { service } from "../limits.js";
 import { go, setQuery } from "../router.js";
 import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";
@@ -53,7 +54,8 @@ export function show(context) {
     });
   };
   update(context);
-  const actions = [buttonLink(t.make, "/console/users/new", { kind: "primary", drawing: "plus" })];
+  const make = service.passwordResets ? admin.new_user.title : admin.new_user.title_without_mail;
+  const actions = [buttonLink(make, "/console/users/new", { kind: "primary", drawing: "plus" })];
   return { element: el("div", {}, pageHead(t.title, { actions }), form.element, place), update };
 }
 

@@ -32,7 +32,7 @@ export const account = {
     on: "On",
     off: "Off",
     files: "Files",
-    files_of: ({ files, bytes }) => `${files}, ${bytes} in all`,
+    usage: ({ files, of_files, bytes, of_bytes }) => `${bytes} of ${of_bytes}, ${files} of ${of_files} files`,
   },
 
   password: {

@@ -13,7 +13,6 @@ export const admin = {
   users: {
     title: "Users",
     caption: "Accounts",
-    make: "New user",
     filters: "Filter the list",
     search: "Search",
     search_hint: "Name, username, e-mail or id",
@@ -39,6 +38,7 @@ export const admin = {
     created: "Created",
     updated: "Changed",
     last_login: "Last sign-in",
+    stored: "Stored",
     audit: "Audit log",
     acted: "What this account did",
     acted_on: "What was done to it",
@@ -60,7 +60,8 @@ export const admin = {
     saving: "Saving…",
     saved: "Your changes have been saved.",
     unchanged: "Nothing has changed.",
-    make_admin_title: ({ name }) => `Make ${name} an administrator?`,
+    make_admin_title: ({ name, count }) => (count > 1 ? `Make ${count} people administrators?`
+      : `Make ${name} an administrator?`),
     make_admin: "Administrators see, change and delete all accounts, choose passwords for them, make other "
       + "administrators, and read the statistics, the audit log and exports.",
     make_admin_do: "Make administrator",
@@ -82,12 +83,12 @@ export const admin = {
       send: "Send a reset link",
     },
     first_link: {
-      lead: ({ email }) => "Nobody has signed in to this account yet. If the invitation is lost or has expired, send "
-        + `a new link to ${email}. It works once, for a short while.`,
+      lead: ({ email }) => `Nobody has signed in to this account yet. Sends the invitation to ${email} again, good for `
+        + "seven days or, if the account has a password, a password reset link.",
       send: "Send a new link",
     },
     sending: "Sending…",
-    link_sent: ({ email }) => `A link to ${email} is on its way, unless one was sent in the last two minutes.`,
+    link_sent: ({ email }) => `A link to ${email} is on its way.`,
     sessions: "Sessions",
     sessions_caption: "Sessions of the account",
     device: "Device",
@@ -153,17 +154,28 @@ export const admin = {
   },
 
   new_user: {
-    title: "New user",
-    entry: "First sign-in",
-    invite: "With an invitation by e-mail",
-    set_password: "With a password you choose",
-    invite_hint: "The invitation has a link for choosing a password. It works for seven days.",
-    no_mail: "This service sends no mail, so nobody can be invited. Choose a password, and find a safe way to tell the "
-      + "person.",
+    title: "Invite people",
+    title_without_mail: "New user",
+    addresses: "E-mail addresses",
+    addresses_hint: "Separated by commas, blanks or lines, also as Ann Lee <ann@example.com>. Each gets an invitation "
+      + "with a link for choosing a password, which works for seven days.",
+    more: "More",
+    name_hint: "For one address only. Without it, the name is what stands before the @.",
+    password_hint: "For one address only. With it, no invitation is sent.",
+    no_mail: "This service sends no mail, so nobody can be invited. Choose a password of at least 8 characters, and "
+      + "find a safe way to tell the person.",
+    no_address: ({ words }) => `This is no e-mail address: ${words}`,
+    one_only: "This can be set for one address only.",
+    invite: "Invite",
+    inviting: "Inviting…",
     create: "Create user",
     creating: "Creating…",
-    created: ({ name }) => `The account of ${name} has been created.`,
-    invited: ({ email }) => `The invitation to ${email} is on its way.`,
+    invited: "Invited",
+    made: "Created",
+    there: "Already there",
+    refused: "Refused",
+    progress: ({ done, total }) => `${done} of ${total} addresses.`,
+    kept: "Those that were refused are still in the field.",
   },
 
   stats: {
@@ -175,6 +187,7 @@ export const admin = {
     files_more: ({ recent }) => `${recent} uploaded this month`,
     storage: "Storage",
     storage_more: ({ quota, percentage, deleted }) => `${percentage} of ${quota}, and ${deleted} in deleted files`,
+    version: ({ version }) => `Cloakroom ${version}`,
     daily: "Day by day",
     daily_lead: "What came each day. The last day is today.",
     range: "Number of days",
