@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from administration import ADDRESSES, HOSTILE, account_id, events, rows, saved, until_rows
@@ -78,6 +79,27 @@ def test_the_audit_log(page, service):
     exported = saved(page, "audit-*.csv")
     assert {row["subject_id"] for row in exported} == {user.id}
     assert len(exported) == len(events(service, subject_id=user.id))
+
+
+def test_the_audit_log_names_files_and_folds_its_filters_on_a_phone(page, service):
+    user = service.new_user()
+    file = service.upload(user, "a_plan <b>.txt")
+    page.screen(320)
+    page.sign_in(service.admin(), "/console/audit")
+    page.see("a_plan <b>.txt")
+    named = page.driver.find_element(By.CSS_SELECTOR, f"[title='{file['id']}']")
+    assert named.text == "a_plan <b>.txt" and not page.named("Who")
+    page.activate("Filter the log")
+    page.fill("On what", file["id"])
+    page.press(Keys.ENTER)
+    until_rows(page, "one event", lambda shown: len(shown) == 1)
+    page.check("audit-file")
+    page.screen(320)
+    page.reload()
+    page.see("a_plan <b>.txt")
+    assert page.named("On what"), "they are open where one is set"
+    page.activate(re.compile("^Show: Upload"))
+    page.see("a_plan <b>.txt", file["id"])
 
 
 def test_an_export_has_the_filters_that_are_shown_also_those_that_are_just_being_looked_up(page, service):

@@ -332,7 +332,7 @@ def test_each_page_has_one_main_button(page, service):
         "/console/files": ["Upload files"], "/console/files/deleted": [], f"/console/files/{file['id']}": ["Download"],
         "/console/account": ["Save"], "/console/account/password": ["Change password"],
         "/console/account/second-factor": ["Start"], "/console/account/tokens": ["New token"],
-        "/console/users": ["New user"], "/console/users/new": ["Create user"],
+        "/console/users": ["Invite people"], "/console/users/new": ["Invite"],
         f"/console/users/{service.new_user().id}": ["Save changes"], "/console/audit": [],
         "/console/exports": ["Download CSV"],
     }

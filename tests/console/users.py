@@ -268,7 +268,7 @@ def test_what_is_typed_while_an_account_is_being_saved_stays_and_is_saved_next(p
     user = service.new_user(name="Before")
     page.sign_in(service.admin(), f"/console/users/{user.id}")
     page.see("File limit")
-    page.hold("GET /api/v1/users/")  # as the account is shown anew
+    page.hold("GET /api/v1/admin/users")  # as the account is shown anew
     page.fill("Name (optional)", "Between")
     page.activate("Save changes")
     page.see("Your changes have been saved.")

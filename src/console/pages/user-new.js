@@ -57,7 +57,8 @@ function peopleOf(text, values) {
   const found = [...text.matchAll(PERSON)].map(([written, quoted, plain, address = written]) =>
     ({ written: written.trim(), name: (quoted ?? plain ?? "").trim(), address: address.trim() }));
   const wrong = found.filter(({ address }) => !ADDRESS.test(address)).map(({ written }) => written);
-  const people = [...new Map(found.map((person) => [person.address.toLowerCase(), person])).values()];
+  const firstOf = (person) => found.find(({ address }) => address.toLowerCase() === person.address.toLowerCase());
+  const people = found.filter((person) => person === firstOf(person));
   const fields = {};
   if (wrong.length || !people.length) fields.addresses = t.no_address({ words: wrong.join(", ") || text });
   if (people.length > 1) for (const name of SINGLE) if (values[name]) fields[name] = t.one_only;

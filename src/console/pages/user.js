@@ -30,8 +30,10 @@ export function show({ params, signal }) {
       : partsOf(user, signal, refresh, forms);
   };
   const find = async () => {
-    if (!isId(params.id)) throw new ApiError({ status: 404, reason: "USER_NOT_FOUND" });
-    return get(`/users/${params.id}`, {}, signal);
+    // In the list an account has its figures.
+    const [user] = isId(params.id) ? (await get("/admin/users", { ids: params.id }, signal)).items : [];
+    if (!user) throw new ApiError({ status: 404, reason: "USER_NOT_FOUND" });
+    return user;
   };
   const refresh = () => load(place, { signal, waiting: skeleton(12), work: find, show: parts });
   refresh();
