@@ -84,8 +84,9 @@ def test_the_audit_log(page, service):
 def test_the_audit_log_names_files_and_folds_its_filters_on_a_phone(page, service):
     user = service.new_user()
     file = service.upload(user, "a_plan <b>.txt")
-    page.screen(320)
     page.sign_in(service.admin(), "/console/audit")
+    page.screen(320)
+    page.reload()
     page.see("a_plan <b>.txt")
     named = page.driver.find_element(By.CSS_SELECTOR, f"[title='{file['id']}']")
     assert named.text == "a_plan <b>.txt" and not page.named("Who")

@@ -206,7 +206,7 @@ def test_quotas_of_one_user(page, service):
     page.check("user-quotas")
     page.activate("Sign out")
     page.sign_in(user, "/console/files")
-    page.see("0 files", "of 1.5 MB used")
+    page.see("1 file", "of 1.5 MB used")
 
 
 @pytest.mark.long
