@@ -16,10 +16,10 @@ const PAGES = [
 ];
 
 /** How much of what an account may have it has. */
-export function usage({ total_uploads: files, file_quota, total_storage_used: bytes, storage_quota }) {
-  return t.profile.usage({ files: formatNumber(files), of_files: formatNumber(file_quota), bytes: formatBytes(bytes),
-    of_bytes: formatBytes(storage_quota) });
-}
+export const usage = (stats) => t.profile.usage({
+  bytes: formatBytes(stats.total_storage_used), of_bytes: formatBytes(stats.storage_quota),
+  files: formatNumber(stats.total_uploads), of_files: formatNumber(stats.file_quota),
+});
 
 /** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
 export function accountPage(title, head, ...children) {

@@ -85,9 +85,8 @@ export function changes(stored, values) {
 const shown = (made) => [...made.values()].filter((item) => !item.element.hidden);
 
 /**
- * Whether each required field holds something, and none half a number or date; the first wrong one gets the focus. What
- * is typed is the service's to judge. Where it is not asked, what the browser knows to be wrong is said as well, so
- * that nobody learns of one fault after the other.
+ * Whether each required field holds something, and none half a number or date; the first wrong one gets the focus. All
+ * else is the service's to judge. Where it is not asked yet, what the browser knows to be wrong is said as well.
  */
 function complete(made) {
   const items = shown(made);

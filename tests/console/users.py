@@ -94,7 +94,7 @@ def test_inviting_people(page, service):
     page.fill("Name (optional)", "")
     page.fill("Storage limit in MB (optional)", "1")
     page.fill(ADDRESSES, 'invited@example.com "Lee, Ann" <ann@example.com>; ROOT@example.com,' + "bob" * 25
-              + "@example.com\nInvited@example.com")
+              + "@example.com")
     page.activate("Invite")
     page.see("4 of 4 addresses. Those that were refused are still in the field.", "Already there ROOT@example.com",
              "Invited ann@example.com", "Invalid e-mail address.")
@@ -409,8 +409,8 @@ def test_where_mail_is_off_nobody_can_be_invited(page, start_service):
     page.see("Password")
     page.see_no("Link to choose a password")
     page.open("/console/users/new")
-    page.heading("New user")
-    page.fill("E-mail", "By Password <by@example.com>")
+    page.heading("Create user")
+    page.fill(ADDRESSES, "By Password <by@example.com>")
     page.activate("Create user")
     page.see("Fill in this field.", "This service sends no mail, so nobody can be invited.")
     page.check("user-new-no-mail")

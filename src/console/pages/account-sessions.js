@@ -19,7 +19,7 @@ const t = account.sessions;
 const SIZE = 50;
 
 export function show({ leaving }) {
-  const place = el("div", {});
+  const place = el("div", { class: "brief-list" });
   const others = button(t.others, { act: () => endOthers(refresh) });
   const all = button(t.all, { kind: "danger", act: endAll });
   const list = sessionTable((session, row) => end(session, row, refresh));

@@ -15,7 +15,7 @@ const t = account.tokens;
 const SOON = 7 * 86_400_000;
 
 export function show({ leaving }) {
-  const place = el("div", {});
+  const place = el("div", { class: "brief-list" });
   const list = tokenTable((token) => remove(token, refresh));
   const refresh = () => load(place, {
     signal: leaving,

@@ -38,16 +38,13 @@ export function show(context) {
     },
     sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
   });
-  const folded = el("details", { class: "folded-filters" }, el("summary", {}, t.filters), form.element);
-  const wide = matchMedia("(min-width: 601px)");
-  const unfold = () => { folded.open ||= wide.matches; };
-  wide.addEventListener("change", unfold, { signal: context.leaving });
-  unfold();
-  const place = el("div", {});
+  const open = matchMedia("(min-width: 601px)").matches;
+  const folded = el("details", { class: "filters", open }, el("summary", {}, t.filters), form.element);
+  const place = el("div", { class: "brief-list" });
   const foot = pager({ label: t.pages });
   const update = async ({ query, signal }) => {
     form.set(query);
-    folded.open ||= [...IDS, ...TIMES, "action", "outcome"].some((name) => query.has(name));
+    folded.open ||= Object.values(asked(query)).some(Boolean);
     await load(place, {
       signal,
       waiting: list.waiting(12),

@@ -35,10 +35,7 @@ export function passwordSetter(user, changed) {
   return folded("password", t.password, { lead: t.password_lead }, made.element);
 }
 
-/**
- * A part of the page that is closed until somebody opens it or a link names it, as `#sessions` does. Drawn anew, it is
- * as it was. `opened()` is called whenever it has been opened.
- */
+/** A part that is closed until it is opened or a link names it, as `#sessions` does. Drawn anew, it is as it was. */
 function folded(id, title, /** @type {any} */ { lead, actions, opened = () => {} }, ...children) {
   const before = /** @type {any} */ (document.getElementById(id));
   const open = before?.open ?? location.hash === `#${id}`;

@@ -27,17 +27,16 @@ export function show({ leaving }) {
   const [, name, username, role, ...limits] = profileFields(NEW);
   const password = { name: "password", label: admin.user.password, type: "password", required: !isByMail,
     hint: isByMail ? t.password_hint : t.no_mail, minlength: 8, autocomplete: "new-password" };
-  const more = [{ ...name, hint: t.name_hint }, username, ...limits, ...(isByMail ? [password] : [])];
-  const outcome = el("div", { class: "outcome" });
+  const more = [{ ...name, hint: t.name_hint }, username, ...limits, password];
+  const outcome = el("div", { class: "outcome stack" });
   const made = form({
     fields: [
-      { name: "addresses", label: isByMail ? t.addresses : admin.user.email, hint: isByMail && t.addresses_hint,
-        type: isByMail ? "textarea" : "text", rows: 3, required: true, names: ["email"], reasons: ["EMAIL_TAKEN"],
-        autocomplete: "off", autocapitalize: "none", spellcheck: "false", "data-focus": "" },
-      { ...role, hint: "" }, ...(isByMail ? [] : [password]), ...more,
+      { name: "addresses", label: t.addresses, hint: isByMail && t.addresses_hint, type: "textarea", rows: 3,
+        required: true, names: ["email"], reasons: ["EMAIL_TAKEN"], autocapitalize: "none", spellcheck: "false",
+        "data-focus": "" },
+      { ...role, hint: "" }, ...more,
     ],
-    label: isByMail ? t.invite : t.create,
-    busy: isByMail ? t.inviting : t.creating,
+    label: isByMail ? t.invite : t.title_without_mail,
     keeps: true,
     submit: async ({ addresses, ...values }) => {
       const people = peopleOf(addresses, values);
@@ -46,19 +45,17 @@ export function show({ leaving }) {
       for (const each of SINGLE) made.field(each).set("");
     },
   });
-  const folded = el("details", { class: "more" }, el("summary", {}, t.more));
-  made.field(isByMail ? "role" : "password").element.after(folded);
+  const folded = el("details", { open: !isByMail }, el("summary", {}, t.more));
+  made.field("role").element.after(folded);
   folded.append(...more.map((each) => made.field(each.name).element));
   return el("div", {}, backToUsers(), pageHead(isByMail ? t.title : t.title_without_mail), made.element, outcome);
 }
 
-/** The people that a text names, each once. Throws an `ApiError` where a part of it is no address. */
+/** The people that a text names. Throws an `ApiError` where a part of it is no address. */
 function peopleOf(text, values) {
-  const found = [...text.matchAll(PERSON)].map(([written, quoted, plain, address = written]) =>
+  const people = [...text.matchAll(PERSON)].map(([written, quoted, plain, address = written]) =>
     ({ written: written.trim(), name: (quoted ?? plain ?? "").trim(), address: address.trim() }));
-  const wrong = found.filter(({ address }) => !ADDRESS.test(address)).map(({ written }) => written);
-  const firstOf = (person) => found.find(({ address }) => address.toLowerCase() === person.address.toLowerCase());
-  const people = found.filter((person) => person === firstOf(person));
+  const wrong = people.filter(({ address }) => !ADDRESS.test(address)).map(({ written }) => written);
   const fields = {};
   if (wrong.length || !people.length) fields.addresses = t.no_address({ words: wrong.join(", ") || text });
   if (people.length > 1) for (const name of SINGLE) if (values[name]) fields[name] = t.one_only;
@@ -73,47 +70,38 @@ function peopleOf(text, values) {
 async function makeAll(people, { username, password, ...account }, { field, outcome, leaving }) {
   const said = el("p", { class: "soft", role: "status" });
   const list = el("ul", { class: "plain-list" });
+  const say = (kind, state, ...parts) =>
+    list.append(el("li", { class: "row" }, el("span", { class: `badge ${kind}` }, state), parts));
+  const entry = password ? { password } : { invite: true };
   const left = [...people];
   const refused = [];
   replace(outcome, said, list);
   field.input.readOnly = true;
   try {
-    for (; left.length && !leaving.aborted; left.shift()) {
+    while (left.length && !leaving.aborted) {
       const [{ written, name, address }] = left;
-      const entry = password ? { password } : { invite: true };
-      const body = { ...account, ...entry, username: username || undefined, email: address,
-        name: account.name || name || address.split("@")[0] };
       try {
-        const wait = (clock) => replace(said, texts.next_try, " ", clock);
-        const { id } = await patiently(() => post("/users", body), wait);
-        list.append(line("is-good", password ? t.made : t.invited, el("a", { href: `/console/users/${id}` }, address)));
+        const { id } = await post("/users", { ...account, ...entry, username: username || undefined, email: address,
+          name: account.name || name || address.split("@")[0] });
+        say("is-good", password ? t.made : t.invited, el("a", { href: `/console/users/${id}` }, address));
       } catch (error) {
+        if (error.status === 429) {
+          await new Promise((resolve) => {
+            replace(said, texts.next_try, " ", countdown(error.retryAt, () => resolve(null)));
+          });
+          continue;
+        }
         if (people.length === 1 || !REFUSALS.includes(error.status)) throw error;
         const isThere = error.reason === "EMAIL_TAKEN";
         if (!isThere) refused.push(written);
-        list.append(line(isThere ? "" : "is-danger", isThere ? t.there : t.refused, nameText(address),
-          !isThere && el("span", { class: "soft" }, error.message)));
+        say(isThere ? "" : "is-danger", isThere ? t.there : t.refused, nameText(address), !isThere && error.message);
       }
-      const figures = { done: formatNumber(people.length - left.length + 1), total: formatNumber(people.length) };
+      left.shift();
+      const figures = { done: formatNumber(people.length - left.length), total: formatNumber(people.length) };
       replace(said, people.length > 1 && t.progress(figures), refused.length > 0 && ` ${t.kept}`);
     }
   } finally {
     field.input.readOnly = false;
     field.set([...refused, ...left.map(({ written }) => written)].join("\n"));
-  }
-}
-
-const line = (kind, state, ...parts) =>
-  el("li", { class: "badges" }, el("span", { class: `badge ${kind}` }, state), parts);
-
-/** What `work` answers, which is done again after each 429, as soon as the service allows it. */
-async function patiently(work, waits) {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (error.status !== 429) throw error;
-      await new Promise((resolve) => { waits(countdown(error.retryAt, () => resolve(null))); });
-    }
   }
 }

@@ -16,10 +16,7 @@ const t = admin.user;
 /** A megabyte as `formatBytes` shows it. */
 const MEGABYTE = 1_048_576;
 
-/**
- * Descriptions of the fields of an account, for `form`.
- * @returns {any[]}
- */
+/** @returns {any[]} Descriptions of the fields of an account, for `form`. */
 export function profileFields(user) {
   return [
     { name: "email", label: t.email, type: "email", value: user.email, required: true, maxlength: 255,

@@ -3,7 +3,7 @@
 import { usage } from "../account.js";
 import { isId, nameOf } from "../accounts.js";
 import { currentUser, get } from "../api.js";
-import { load, pageHead, section, skeleton } from "../controls.js";
+import { buttonLink, load, pageHead, section, skeleton } from "../controls.js";
 import { el, focusOn, isInField, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
 import { timeText } from "../format.js";
@@ -75,8 +75,7 @@ function partsOf(user, signal, refresh, forms) {
 
 /** Of their own account administrators change the profile here; for the rest there are the pages of everybody. */
 function ownParts(user, refresh, forms) {
-  const links = Object.entries(t.own_pages).map(([href, label]) => el("li", {}, el("a", { href }, label)));
-  const own = section(t.own, { lead: t.own_lead }, el("ul", { class: "plain-list" }, links));
+  const own = section(t.own, { lead: t.own_lead }, buttonLink(t.own_pages, "/console/account"));
   return [facts(user), keptProfile(user, refresh, forms), own];
 }
 

@@ -40,7 +40,7 @@ export function show(context) {
     ],
     also: ["page"],
   });
-  const place = el("div", {});
+  const place = el("div", { class: "users-list" });
   const foot = pager({ hasSizes: true });
   const update = ({ query, signal }) => {
     if (isId(query.get("search"))) return goToAccount(query.get("search"));

@@ -144,18 +144,13 @@ export const admin = {
     deleting: "Deleting…",
     deleted: ({ name }) => `${name} has been deleted.`,
     own: "Your own account",
-    own_lead: "There are separate pages for your sessions, tokens and second factor, and for deleting your account.",
-    own_pages: {
-      "/console/account/sessions": "Sessions",
-      "/console/account/tokens": "Access tokens",
-      "/console/account/second-factor": "Second factor",
-      "/console/account/leave": "Delete account",
-    },
+    own_lead: "Your sessions, tokens and second factor, and the deletion of your account, have pages of their own.",
+    own_pages: "Go to your account",
   },
 
   new_user: {
     title: "Invite people",
-    title_without_mail: "New user",
+    title_without_mail: "Create user",
     addresses: "E-mail addresses",
     addresses_hint: "Separated by commas, blanks or lines, also as Ann Lee <ann@example.com>. Each gets an invitation "
       + "with a link for choosing a password, which works for seven days.",
@@ -167,9 +162,6 @@ export const admin = {
     no_address: ({ words }) => `This is no e-mail address: ${words}`,
     one_only: "This can be set for one address only.",
     invite: "Invite",
-    inviting: "Inviting…",
-    create: "Create user",
-    creating: "Creating…",
     invited: "Invited",
     made: "Created",
     there: "Already there",
