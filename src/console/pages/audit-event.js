@@ -68,10 +68,7 @@ function summary(details) {
   return parts.map(([name, value]) => `${label(name)}: ${value}`).join(" · ");
 }
 
-/**
- * The details as pairs of names and texts, without the name of a file, which is shown as the subject. Old and new
- * values are joined, and not listed as changed fields again.
- */
+/** The details as pairs of names and texts, without a file's name. The old and the new value of a member are joined. */
 function members({ old = {}, new: now = {}, fields, filename, ...rest }) {
   const changed = Object.keys(now).filter((name) => now[name] !== old[name])
     .map((name) => [name, t.change({ from: text(old[name]), to: text(now[name]) })]);
