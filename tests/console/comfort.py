@@ -378,9 +378,9 @@ def test_a_second_link_of_a_mail_in_a_tab_leaves_its_form_when_one_goes_back(pag
 
 def test_an_account_that_is_shown_anew_takes_nobody_out_of_a_field(page, service):
     user = service.new_user()
-    page.sign_in(service.admin(), f"/console/users/{user.id}")
-    page.see("Signed in")
-    page.hold("GET /api/v1/users/")
+    page.sign_in(service.admin(), f"/console/users/{user.id}#access")
+    page.see("its owner can sign in")
+    page.hold("GET /api/v1/admin/users")
     page.activate("Deactivate")
     page.activate("Deactivate")
     page.until("closed dialog", lambda: not page.run("return document.querySelector('dialog')"))
