@@ -1,7 +1,8 @@
 // Everything that goes to the API: the tokens, their renewal, requests, uploads, and errors as sentences.
 //
 // The refresh token is kept in `sessionStorage`, for one tab, and also in `localStorage` where the person wants to stay
-// signed in; the access token only in memory. Whenever what is known of the signed-in user changes, there is an event
+// signed in. The access token and what is known of the user are kept for the tab alone, so that a reload goes on with
+// them. Whenever what is known of the signed-in user changes, there is an event
 // `session`; before it another one, `person`, where it is another user or nobody: whoever keeps anything of a person
 // drops it then.
 
@@ -11,6 +12,7 @@ import { announce, askForSession, endForAll, inTurn, isNewest, isSamePerson, isS
 
 const BASE = "/api/v1";
 const REFRESH_TOKEN = "cloakroom.refresh_token";
+const ACCESS = "cloakroom.access";
 const API_KEY = "cloakroom.api_key";
 /** Milliseconds after which a request without an upload is given up. */
 const TIMEOUT = 60_000;
@@ -52,6 +54,7 @@ export const isAdmin = () => user?.role === "admin";
 export function setCurrentUser(answer) {
   const isAnother = user?.id !== answer?.id;
   user = answer;
+  if (access) sessionStorage.setItem(ACCESS, JSON.stringify({ token: access, expiresAt, user }));
   if (isAnother) dispatchEvent(new Event("person"));
   dispatchEvent(new Event("session"));
 }
@@ -103,8 +106,7 @@ function endToo() {
 /** The API key goes too: it is what one person typed, and the next may not have it. */
 function drop() {
   if (isKept()) localStorage.removeItem(REFRESH_TOKEN);
-  sessionStorage.removeItem(REFRESH_TOKEN);
-  sessionStorage.removeItem(API_KEY);
+  for (const name of [REFRESH_TOKEN, ACCESS, API_KEY]) sessionStorage.removeItem(name);
   access = null;
   settle(null);
   setCurrentUser(null);
@@ -116,6 +118,7 @@ function drop() {
  */
 export async function resumeSession({ isAlone = false } = {}) {
   const own = refreshToken();
+  if (own && goOn(own)) return true;
   if (own || !isAlone) await askForSession(own, keptToken());
   const token = refreshToken() ?? (isAlone ? null : keptToken());
   if (!token) {
@@ -131,6 +134,16 @@ export async function resumeSession({ isAlone = false } = {}) {
     drop();
     return own ? resumeSession({ isAlone }) : false;
   }
+}
+
+/** Goes on with the access token that this tab had before it was loaded anew; answers whether it is still good. */
+function goOn(own) {
+  const kept = JSON.parse(sessionStorage.getItem(ACCESS));
+  if (!kept || !isSameSession(kept.token, own) || !isNewest(own) || Date.now() > kept.expiresAt - MARGIN) return false;
+  ({ token: access, expiresAt } = kept);
+  settle(own);
+  setCurrentUser(kept.user);
+  return true;
 }
 
 /** Ends this tab's session, at the service too; answers whether the service was told. */

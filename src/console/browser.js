@@ -18,5 +18,8 @@
       && CSS.supports("color", "light-dark(#000, #fff)") && CSS.supports("selector(:has(a))"));
   }
 
-  if (!isAble()) document.getElementById("unable").hidden = false;
+  if (!isAble()) {
+    document.getElementById("page").hidden = true;
+    document.getElementById("unable").hidden = false;
+  }
 })();

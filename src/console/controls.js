@@ -86,7 +86,7 @@ export function copyButton(text, label = texts.copy, options = {}) {
 }
 
 /** Copies a text; without the clipboard, which browsers offer over HTTPS only, by way of a field beside `element`. */
-async function copy(text, element) {
+export async function copy(text, element) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -9,7 +9,7 @@ import { currentUser, del, download, get, post, put } from "./api.js";
 import { button } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, isInField, nameText } from "./dom.js";
-import { ApiError } from "./errors.js";
+import { ApiError, loaded } from "./errors.js";
 import { formatClock, formatNumber } from "./format.js";
 import { service } from "./limits.js";
 import { notify, notifyError, takeAway } from "./notices.js";
@@ -25,6 +25,7 @@ const LISTED_AFTER = 800;
 /** By names, which are those of their texts: `send(file, options)`, and `fits(file)` where it is not for all files. */
 export const ACTIONS = {
   download: { drawing: "download", send: receive },
+  link: { drawing: "link" }, // `file-links.js` makes them, and asks how
   publish: { send: ({ id }) => put(`/uploads/${id}`, { is_public: true }), fits: (file) => !file.is_public },
   hide: { send: ({ id }) => put(`/uploads/${id}`, { is_public: false }), fits: (file) => file.is_public },
   restore: { send: ({ id }) => post(`/uploads/${id}/restore`) },
@@ -61,6 +62,10 @@ async function receive({ id, filename }, { signal, progress }) {
  * when it begins. Answers, when it has ended, with how many files it was done. What fails is said here.
  */
 export async function act(wanted, files, begun = () => {}) {
+  if (wanted === "link") {
+    const { share } = await loaded(import("./file-links.js"));
+    return Number(await share(files));
+  }
   const name = wanted === "delete" && service.trashDays === 0 ? "purge" : wanted;
   const { label, title, text } = t[name];
   const one = files.length === 1 && files[0];
@@ -129,7 +134,7 @@ async function run(transfer, name, files) {
 }
 
 /** Does `send()`, again after each refusal that ends by itself, unless `signal` is aborted. */
-async function patiently(send, signal, begin) {
+export async function patiently(send, signal, begin) {
   for (let failures = 1; ; failures += 1) {
     try {
       return await send();
@@ -200,7 +205,7 @@ function reasonOf(name, error) {
 }
 
 /** The names of files with what they met, those that met the same together. */
-function problemsOf(failed) {
+export function problemsOf(failed) {
   return [...Map.groupBy(failed, ({ reason }) => reason)].map(([reason, group]) => el("span", { class: "under" },
     group.map(({ file }, index) => [index > 0 && ", ", nameText(file.filename)]), `: ${reason}`));
 }

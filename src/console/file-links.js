@@ -1,11 +1,12 @@
-// The links of a file: the list, making one, showing it once, and ending it.
+// Links to files: making them, for one file or several at once, showing them once, and ending them.
 
 import { del, get, post } from "./api.js";
-import { button, copyButton, load, section, skeleton } from "./controls.js";
+import { button, copy, copyButton, load, section, skeleton } from "./controls.js";
 import { confirmDialog, dialog, formDialog } from "./dialogs.js";
-import { el } from "./dom.js";
+import { append, el, focusOn, nameText, replace } from "./dom.js";
 import { ApiError } from "./errors.js";
-import { formatDateTime, formatRelative, timeText } from "./format.js";
+import { patiently, problemsOf } from "./file-actions.js";
+import { formatClock, formatDateTime, formatNumber, formatRelative, timeText } from "./format.js";
 import { field } from "./forms.js";
 import { notify } from "./notices.js";
 import { table } from "./tables.js";
@@ -15,100 +16,146 @@ const t = oneFile.links;
 /** The longest life of a link, in minutes. */
 const LONGEST = 43_200;
 
-/** The part of a file's page about its links. */
-export function linksSection(file, signal) {
-  const path = `/uploads/${file.id}/links`;
+/** The columns of a list of links, but for that of the files; `refresh()` shows the list anew. */
+export const linkColumns = (refresh) => [
+  { label: t.expires, cell: ({ expires_at: until }) => [timeText(until), " (", timeText(until, formatRelative), ")"] },
+  { label: t.used, cell: ({ last_used_at: used }) => timeText(used) ?? el("span", { class: "soft" }, t.unused) },
+  { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
+  { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
+    "aria-label": t.end_of({ until: formatDateTime(link.expires_at) }),
+    on: { click: ({ target }) => endLink(link, target.closest("tr"), refresh) } }) },
+];
+
+/** The part of a file's page about its links; `everyone` stands above them. */
+export function linksSection(file, everyone, signal) {
   const place = el("div", {});
   const refresh = () => load(place, {
     signal,
     waiting: skeleton(3),
-    work: () => get(path, {}, signal),
-    show: ({ links }) => list.show(links),
+    work: () => get("/links", {}, signal),
+    show: ({ links }) => list.show(links.filter(({ file_id: id }) => id === file.id)),
   });
-  const list = linksTable(async (link) => {
-    if (!await endLink(`${path}/${link.id}`, link)) return;
-    await refresh();
-    make.focus();
-  });
-  const makeLink = async () => {
-    const made = await askForLink(path);
-    if (!made) return;
-    refresh();
-    await showLink(made);
-  };
-  const make = button(t.make, { drawing: "plus", on: { click: makeLink } });
+  const [expires, ...others] = linkColumns(refresh);
+  const list = table({ caption: t.title, columns: [{ ...expires, main: true }, ...others],
+    empty: { title: t.none_title, text: t.none } });
+  const make = button(t.make, { drawing: "link", on: { click: async () => await share([file]) && refresh() } });
   refresh();
-  return section(t.title, { lead: t.lead, actions: [make] }, place);
+  return section(t.title, { lead: t.lead, actions: [make] }, everyone, place);
 }
 
-function linksTable(end) {
-  return table({
-    caption: t.title,
-    columns: [
-      { label: t.expires, main: true,
-        cell: ({ expires_at: until }) => [timeText(until), " (", timeText(until, formatRelative), ")"] },
-      { label: t.created, cell: ({ created_at: made }) => timeText(made) },
-      { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
-      { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
-        on: { click: () => end(link) }, "aria-label": t.end_of({ until: formatDateTime(link.expires_at) }) }) },
-    ],
-    empty: { title: t.none_title, text: t.none },
-  });
+/** Makes a link to each of some files as the person wishes, copies them, and shows them. Answers whether it has. */
+export async function share(files) {
+  const made = await askForLinks(files);
+  if (made) await (files.length === 1 ? showLink(made) : showLinks(made));
+  return Boolean(made);
 }
 
-function askForLink(path) {
-  return formDialog(t.make_title, {
+function askForLinks(files) {
+  const [{ filename }] = files;
+  const said = el("p", { class: "small soft", role: "status" });
+  const title = files.length === 1 ? [t.make_title, " ", nameText(filename)]
+    : t.make_many({ count: formatNumber(files.length) });
+  return formDialog(title, {
     text: t.make_text,
     fields: [
-      { name: "amount", label: t.amount, type: "number", value: 1, min: 1, step: 1, required: true,
+      { name: "amount", label: t.amount, type: "number", value: 7, min: 1, step: 1, required: true,
         names: ["expires_in_minutes"] },
       { name: "unit", label: t.unit, type: "select", options: t.units, value: "1440", required: true },
       { name: "inline", label: t.inline, type: "checkbox", hint: t.inline_hint },
+      said,
     ],
-    label: t.make,
+    label: t.copy_new,
     busy: t.making,
     submit: ({ amount, unit, inline }) => {
       const minutes = Math.round(amount * unit);
       const isPossible = minutes >= 1 && minutes <= LONGEST;
       if (!isPossible) throw new ApiError({ status: 422, fields: { amount: t.out_of_range } });
-      return post(path, { expires_in_minutes: minutes, inline });
+      return makeLinks(files, { expires_in_minutes: minutes, inline }, (text) => replace(said, text));
     },
   });
 }
 
+/** Makes the links one after the other, and copies them. Answers `{ links, failed, isCopied }`. */
+async function makeLinks(files, wishes, say) {
+  const links = [];
+  const failed = [];
+  const { signal } = new AbortController();
+  for (const file of files) {
+    const send = () => post(`/uploads/${file.id}/links`, wishes);
+    const wait = (until) => say(t.waits({ time: formatClock(until), done: formatNumber(links.length) }));
+    try {
+      const made = await (files.length === 1 ? send() : patiently(send, signal, wait));
+      const page = `${location.origin}/console/link#${made.url.split("/").at(-1)}`;
+      links.push({ file, page, direct: location.origin + made.url, until: formatDateTime(made.expires_at) });
+      say("");
+    } catch (error) {
+      if (!(error instanceof ApiError) || files.length === 1) throw error;
+      failed.push({ file, reason: error.message });
+    }
+  }
+  const isCopied = links.length > 0 && await copy(textOf(links), document.activeElement);
+  return { links, failed, isCopied };
+}
+
+/** One link as it is, several below the names of their files. */
+const textOf = (links) => (links.length === 1 ? links[0].page
+  : links.map(({ file, page }) => `${file.filename}\n${page}\n`).join("\n"));
+
 /** Shows the addresses of a new link, the only time that anybody sees them. They are not closed by accident. */
-function showLink({ url, expires_at: until }) {
-  const token = url.split("/").at(-1);
+function showLink({ links: [{ file, page, direct, until }], isCopied }) {
+  return showMade(t.made_title, [
+    el("p", {}, (isCopied ? t.copied : t.made)({ until })),
+    addressField(t.page, page, { "data-focus": "" }),
+    addressField(t.file, direct),
+  ], { title: file.filename, url: page });
+}
+
+/** The same of several, which are one text. */
+function showLinks({ links, failed, isCopied }) {
+  const text = textOf(links);
+  const { element, input } = field({ name: "links", label: t.list, type: "textarea", value: text, readonly: true,
+    optional: false });
+  input.addEventListener("focus", () => input.select());
+  const until = links[0]?.until;
+  return showMade(t.made_titles({ n: links.length, count: formatNumber(links.length) }), [
+    until && el("p", {}, (isCopied ? t.all_copied : t.all_made)({ until })),
+    failed.length > 0 && el("div", { class: "error-box" }, el("p", {}, t.failed), problemsOf(failed)),
+    until && [element, el("p", {}, copyButton(text, t.copy_all, { kind: isCopied ? "" : "primary" }))],
+  ], { text });
+}
+
+/** A dialog with new links. On phones they can be handed to another app, `shared` says how. */
+function showMade(title, content, shared) {
   const done = button(t.done, { act: () => box.close() });
-  const box = dialog(t.made_title, [
-    el("p", {}, t.made({ until: formatDateTime(until) })),
-    addressField(t.page, `/console/link#${token}`, { kind: "primary", "data-focus": "" }),
-    addressField(t.file, url),
-    el("div", { class: "dialog-actions" }, done),
-  ], { keep: true, wide: true });
+  const send = navigator.canShare?.(shared) && button(t.share, { kind: "primary", act: () => navigator.share(shared)
+    .catch((error) => { if (error.name !== "AbortError") throw error; }) });
+  const actions = el("div", { class: "dialog-actions" });
+  append(actions, send, done);
+  const box = dialog(title, [content, actions], { keep: true, wide: true });
   return box.result;
 }
 
 /** An address of this service with a button that copies it, for whose options see `button`. */
-function addressField({ label, hint, copy }, path, options) {
-  const value = location.origin + path;
+function addressField({ label, hint, copy: words }, value, options) {
   const { element, input } = field({ name: "address", label, value, hint, readonly: true, optional: false });
   input.addEventListener("focus", () => input.select());
-  input.after(copyButton(value, copy, options));
+  input.after(copyButton(value, words, options));
   return element;
 }
 
-function endLink(path, { expires_at: expiry }) {
+/** Ends a link after a question, and shows its list anew, with the focus on what is in the place of its row. */
+async function endLink({ id, file_id: file, expires_at: expiry }, row, refresh) {
   const until = formatDateTime(expiry);
-  return confirmDialog(t.end_title, t.end_text({ until }), {
-    label: t.end_label,
-    busy: t.ending,
-    danger: true,
-    act: async () => {
-      await del(path).catch((error) => {
-        if (error.reason !== "LINK_NOT_FOUND") throw error;
-      });
-      notify(t.ended);
-    },
-  });
+  const rows = row.parentElement;
+  const place = [...rows.children].indexOf(row);
+  const act = async () => {
+    await del(`/uploads/${file}/links/${id}`).catch((error) => {
+      if (error.reason !== "LINK_NOT_FOUND") throw error;
+    });
+    notify(t.ended);
+  };
+  const options = { label: t.end_label, busy: t.ending, danger: true, act };
+  if (!await confirmDialog(t.end_title, t.end_text({ until }), options)) return;
+  await refresh();
+  focusOn((rows.children[place] ?? rows.lastElementChild)?.querySelector("button"));
 }

@@ -7,7 +7,8 @@ import { el, icon, nameText, replace } from "./dom.js";
 import { noticePlace, notify } from "./notices.js";
 import { texts } from "./texts.js";
 
-const place = el("main", { id: "page", tabindex: "-1" });
+/** Holds the brand and the heading of some pages already, which stay until a page is shown. */
+const place = /** @type {any} */ (document.getElementById("page"));
 const side = el("header", { class: "side" });
 const frame = el("div", { class: "frame" }, side, noticePlace, place);
 
@@ -16,6 +17,7 @@ let drawn = null;
 
 const ENTRIES = [
   { name: "files", href: "/console/files" },
+  { name: "links", drawing: "link", href: "/console/links" },
   { name: "account", href: "/console/account" },
 ];
 const ADMIN_ENTRIES = [
@@ -91,8 +93,8 @@ function drawSide() {
 }
 
 function group(entries, labelledBy) {
-  const links = entries.map(({ name, href }) => el("li", {},
-    el("a", { href, data: { section: name } }, icon(name), texts.frame[name])));
+  const links = entries.map(({ name, href, drawing = name }) => el("li", {},
+    el("a", { href, data: { section: name } }, icon(drawing), texts.frame[name])));
   return el("ul", { class: "side-links", "aria-labelledby": labelledBy }, links);
 }
 

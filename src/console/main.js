@@ -27,6 +27,7 @@ const ROUTES = [
   { path: "/console/files", page: "files", section: "files" },
   { path: "/console/files/deleted", page: "deleted-files", section: "files" },
   { path: "/console/files/:id", page: "file", section: "files" },
+  { path: "/console/links", page: "links", section: "links" },
   { path: "/console/account", page: "account-profile", section: "account" },
   { path: "/console/account/password", page: "account-password", section: "account" },
   { path: "/console/account/second-factor", page: "account-second-factor", section: "account" },
@@ -242,7 +243,9 @@ if (find().route.hasToken) hideRest();
 // Otherwise `browser.js` has said that this browser cannot show the pages.
 if (document.getElementById("unable").hidden) {
   buildFrame();
-  showPage(hasSession() ? skeleton(4) : el("div", {}), { isBare: !hasSession(), focus: false });
+  const isBare = !hasSession() || Boolean(find().route.stays);
+  document.body.classList.toggle("is-bare", isBare);
+  if (!isBare) showPage(skeleton(4), { focus: false });
   whenNeeded({ signIn: signInAgain, apiKey: askApiKey });
   start();
 }

@@ -8,6 +8,7 @@ import { el, nameText, replace } from "./dom.js";
 import { act } from "./file-actions.js";
 import { isPicture, isText } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
+import { beginningOf, note, textOf } from "./text-preview.js";
 import { typeName } from "./texts/file-types.js";
 import { oneFile } from "./texts/one-file.js";
 
@@ -18,12 +19,6 @@ const LARGEST = 20 * MIB;
 const UNASKED = 2 * MIB;
 /** The most pixels of a picture: browsers need four bytes of memory for each to draw it. */
 const MOST_PIXELS = 64_000_000;
-/** Bytes of a text that are shown. With more, browsers take seconds for one that is a single line. */
-const BEGINNING = MIB / 16;
-/** Characters that change the direction of the text around them. */
-const TURNING = /[\u202a-\u202e\u2066-\u2069]/;
-
-const note = (text) => text && el("p", { class: "note" }, text);
 
 /** The part of a file's page with its preview; `false` where there is none. */
 export function previewSection(file, signal) {
@@ -70,7 +65,7 @@ async function contentOf(file, signal) {
   if (!isPicture(file) && !isText(file)) return note(t.none);
   if (size === 0) return note(t.empty);
   if (isPicture(file) && size > LARGEST) return note(t.too_large({ size: formatBytes(size) }));
-  const headers = isText(file) && size > BEGINNING ? { Range: `bytes=0-${BEGINNING - 1}` } : {};
+  const headers = isText(file) ? beginningOf(size) : {};
   const { contents } = await download(`/uploads/${file.id}/download`, { headers, signal });
   if (isText(file)) return textOf(file, await contents.arrayBuffer());
   return pictureOf(file, new Blob([contents], { type }), signal);
@@ -86,17 +81,4 @@ async function pictureOf({ filename: alt }, contents, signal) {
   const { naturalWidth: width, naturalHeight: height } = picture;
   if (width * height <= MOST_PIXELS) return picture;
   return note(t.too_large({ size: t.pixels({ width: formatNumber(width), height: formatNumber(height) }) }));
-}
-
-/** A text below what its reader has to know about it. */
-function textOf({ filename: name, file_size: size }, bytes) {
-  const isCut = bytes.byteLength < size;
-  const text = new TextDecoder().decode(bytes, { stream: isCut });
-  if (text.includes("\0")) return note(t.binary);
-  return [
-    note(isCut && t.beginning({ shown: formatBytes(bytes.byteLength), size: formatBytes(size) })),
-    note(text.includes("\ufffd") && t.not_utf8),
-    note(TURNING.test(text) && t.turning),
-    el("pre", { class: "preview-text", dir: "auto", tabindex: "0", role: "region", "aria-label": name }, text),
-  ];
 }

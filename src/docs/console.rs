@@ -1,7 +1,7 @@
 //! The console: a page for people, and the script modules and styles that it loads, which are parts of the binary.
 
 use std::borrow::Cow;
-use std::iter;
+use std::collections::BTreeSet;
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -17,8 +17,9 @@ macro_rules! files {
     };
 }
 
-/// The page of the console. In it, `{assets}` stands for the path of the folder of the others, and `{service}` for what
-/// they need to know of the settings.
+/// The page of the console, which has a form of its own for each of [`PAGES`]. In it, `{assets}` stands for the path of
+/// the folder of the others, `{service}` for what they need to know of the settings, `{preloads}` for the modules that
+/// are needed first, and `{heading}` for that of the page, which is seen until they have come, unless `{hidden}`.
 const CONSOLE: &str = include_str!("../console/index.html");
 
 /// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
@@ -30,17 +31,28 @@ const ASSETS: &[(&str, &[u8])] = files!("../console/"
     "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
     "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js" "pages/confirm.js"
     "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
-    "pages/link.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "preview.js"
-    "router.js" "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "texts.js" "texts/account.js"
-    "texts/admin.js" "texts/confirmation.js" "texts/file-types.js" "texts/files.js" "texts/one-file.js" "transfers.js" "tray.js"
+    "pages/link.js" "pages/links.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js"
+    "pages/user-access.js" "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "preview.js"
+    "router.js" "save.js" "selection.js" "style.css" "tables.js" "tabs.js" "text-preview.js" "texts.js"
+    "texts/account.js" "texts/admin.js" "texts/confirmation.js" "texts/file-types.js" "texts/files.js"
+    "texts/one-file.js" "transfers.js" "tray.js"
     "uploads.js" "user-agents.js"
 );
 
 /// Bytes of the hash in the paths: by 64 bits no two versions are the same by chance.
 const VERSION_BYTES: usize = 8;
 
-/// The page and all that it loads: path, name of the file, and content.
+/// The pages on which people begin: path, module, and for those without a navigation the heading until it is known. All
+/// other paths of the console have that of the files, which is the first one of those who are signed in.
+const PAGES: [(&str, &str, Option<&str>); 5] = [
+    ("/console", "pages/sign-in.js", Some("")),
+    ("/console/files", "pages/files.js", None),
+    ("/console/link", "pages/link.js", Some("A file for you")),
+    ("/console/reset", "pages/reset.js", Some("Choose a password")),
+    ("/console/confirm", "pages/confirm.js", Some("Confirm your e-mail address")),
+];
+
+/// The pages and all that they load: path, name of the file, and content.
 pub fn files(config: &Config) -> impl Iterator<Item = (String, &'static str, Cow<'static, [u8]>)> {
     let mut hash = Sha256::new_with_prefix(CONSOLE);
     for (name, content) in ASSETS {
@@ -49,15 +61,46 @@ pub fn files(config: &Config) -> impl Iterator<Item = (String, &'static str, Cow
         hash.update(content);
     }
     let assets = format!("/console/{}", hex(&hash.finalize()[..VERSION_BYTES]));
-    let page = console(config, &assets).into_bytes();
-    let files = ASSETS.iter();
-    let files = files
+    let pages = PAGES.map(|(path, module, heading)| {
+        let page = console(config, &assets, module, heading).into_bytes();
+        (path.to_owned(), "index.html", Cow::Owned(page))
+    });
+    let files = ASSETS
+        .iter()
         .map(move |(name, content)| (format!("{assets}/{name}"), *name, Cow::Borrowed(*content)));
-    iter::once(("/console".to_owned(), "index.html", Cow::Owned(page))).chain(files)
+    pages.into_iter().chain(files)
+}
+
+/// Adds a module and all that it imports, and these, and so on. A browser finds out about them only one after the
+/// other, which takes a round trip each time.
+fn add_module(name: &'static str, found: &mut BTreeSet<&'static str>) {
+    let Some((name, content)) = ASSETS.iter().find(|(asset, _)| *asset == name) else { return };
+    if !found.insert(name) {
+        return;
+    }
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    // A module that is imported later, while the page is used, is named in a call: `import("./preview.js")`.
+    let text = std::str::from_utf8(content).unwrap_or_default();
+    let imports = text.split(" from \"").skip(1).chain(text.split("\nimport \"").skip(1));
+    for import in imports.filter_map(|rest| rest.split('"').next()) {
+        let path = match import.strip_prefix("../") {
+            Some(path) => path.to_owned(),
+            None if folder.is_empty() => import.trim_start_matches("./").to_owned(),
+            None => format!("{folder}/{}", import.trim_start_matches("./")),
+        };
+        if let Some((path, _)) = ASSETS.iter().find(|(asset, _)| *asset == path) {
+            add_module(path, found);
+        }
+    }
 }
 
 /// The page of the console with what it needs to know of the settings.
-fn console(config: &Config, assets: &str) -> String {
+fn console(config: &Config, assets: &str, module: &'static str, heading: Option<&str>) -> String {
+    let mut modules = BTreeSet::new();
+    add_module("main.js", &mut modules);
+    add_module(module, &mut modules);
+    let link = |name| format!("<link rel=\"modulepreload\" href=\"{{assets}}/{name}\">\n");
+    let preloads: String = modules.into_iter().map(link).collect();
     // Media types have no `<`, so nothing in this ends the element that it stands in.
     let service = json!({
         "registration": config.registration == Registration::Open,
@@ -70,7 +113,10 @@ fn console(config: &Config, assets: &str) -> String {
         "userBytes": config.user_storage_quota,
         "userFiles": config.user_file_quota,
     });
-    CONSOLE.replace("{assets}", assets).replace("{service}", &service.to_string())
+    let html = CONSOLE.replace("{preloads}", &preloads).replace("{assets}", assets);
+    let html = html.replace("{hidden}", if heading.is_some() { "" } else { "hidden" });
+    html.replace("{heading}", heading.unwrap_or_default())
+        .replace("{service}", &service.to_string())
 }
 
 #[cfg(test)]

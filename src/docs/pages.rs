@@ -51,6 +51,9 @@ const REDOC_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'un
     img-src 'self' data:; connect-src 'self'; worker-src blob:; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// The path of the page of the console that paths without one of their own have.
+const HOME: &str = "/console/files";
+
 /// Digits of the hash in the paths of the console.
 const VERSION_DIGITS: usize = 16;
 
@@ -91,8 +94,8 @@ impl Pages {
         let (version, _) = below.split_once('/').unwrap_or_default();
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let is_file = version.len() == VERSION_DIGITS && version.bytes().all(is_digit);
-        let path = if below.is_empty() || is_file { path } else { "/console" };
-        self.by_path.get_key_value(path)
+        let page = if below.is_empty() || is_file { None } else { Some(HOME) };
+        self.by_path.get_key_value(path).or_else(|| self.by_path.get_key_value(page?))
     }
 
     /// Redirects browsers to the first page. For clients whose `Accept` does not name `text/html` there is nothing.
@@ -103,18 +106,20 @@ impl Pages {
     }
 }
 
-/// The headers of the page at a path, beside those of its content.
-fn headers(path: &str) -> &'static [(&'static str, &'static str)] {
+/// The headers of what is at a path, which may be HTML, beside those of its content.
+fn headers(path: &str, is_html: bool) -> &'static [(&'static str, &'static str)] {
     const ASK_AGAIN: (&str, &str) = ("Cache-Control", "no-cache");
     // The path has a hash of the content, so a browser need never ask again (RFC 8246).
     const FOREVER: (&str, &str) = ("Cache-Control", "public, max-age=31536000, immutable");
     // Other origins get no reference to this window.
     const ALONE: (&str, &str) = ("Cross-Origin-Opener-Policy", "same-origin");
     match path {
-        "/console" => &[ASK_AGAIN, ALONE, (POLICY, CONSOLE_POLICY)],
         "/docs" => &[ASK_AGAIN, (POLICY, SWAGGER_UI_POLICY)],
         "/redoc" => &[ASK_AGAIN, (POLICY, REDOC_POLICY)],
-        path if path.starts_with("/console/") => &[FOREVER],
+        path if path.starts_with("/console") => match is_html {
+            true => &[ASK_AGAIN, ALONE, (POLICY, CONSOLE_POLICY)],
+            false => &[FOREVER],
+        },
         _ => &[ASK_AGAIN],
     }
 }
@@ -158,7 +163,7 @@ impl Page {
         if plain.is_none() && response.status == 200 {
             response.add_header("Content-Encoding", "gzip");
         }
-        for (name, value) in headers(path) {
+        for (name, value) in headers(path, self.content_type.starts_with("text/html")) {
             response.add_header(name, *value);
         }
         response.with_header("Vary", "Accept-Encoding").with_header("ETag", form.tag.clone())
@@ -239,14 +244,13 @@ mod tests {
         for path in ["/console/0123456789abcdef/api.js", &format!("{folder}/x.js"), "/docs/x.js"] {
             assert_eq!(found(path), None, "{path}");
         }
-        for path in [
-            "/console",
-            "/console/files",
-            "/console/0123456789ABCDEF/api.js",
-            "/console/users/7",
-            folder,
-        ] {
-            assert_eq!(found(path).as_deref(), Some("/console"), "{path}");
+        for path in
+            ["/console/files/7", "/console/0123456789ABCDEF/api.js", "/console/users/7", folder]
+        {
+            assert_eq!(found(path).as_deref(), Some(HOME), "{path}");
+        }
+        for path in ["/console", "/console/link"] {
+            assert_eq!(found(path).as_deref(), Some(path));
         }
     }
 }

@@ -95,8 +95,10 @@ class Page:
         """Loads a path of the service."""
         self.driver.get(self.service.url + path)
 
-    def reload(self):
-        """Loads the page again."""
+    def reload(self, is_late=False):
+        """Loads the page again, or as it is loaded late, when the access token has expired."""
+        if is_late:
+            self.run("sessionStorage.removeItem('cloakroom.access')")
         self.driver.refresh()
 
     def back(self):

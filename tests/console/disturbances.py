@@ -32,7 +32,7 @@ def test_tabs_that_share_a_session_renew_it_for_each_other(page, start_service):
     other.see("Sign out")
     for tab in (page, other, page, other):
         time.sleep(1.5)  # later than a lost answer is forgiven
-        tab.reload()
+        tab.reload(is_late=True)
         tab.see("Sign out")
     other.activate("Sign out")
     other.heading("Sign in")

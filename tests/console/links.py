@@ -1,5 +1,6 @@
 """Links: making and copying one, its page for people without an account, and what a browser shows of an ended one."""
 
+import base64
 import json
 import re
 
@@ -47,6 +48,109 @@ def refuse(page, *statuses):
         };""", list(statuses))
 
 
+def take_copies(page, is_possible=True):
+    """What is copied is in `window.copied`, or cannot be copied."""
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; };" if is_possible else
+             "navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = () => false;")
+
+
+def test_a_link_is_two_presses_away_from_the_list_and_several_are_one_list(page, service):
+    user = service.new_user()
+    files = {name: service.upload(user, name, name.encode()) for name in ("a.txt", "b.txt", "c.txt")}
+    service.sql("INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at) "
+                "SELECT gen_random_uuid(), id, user_id, sha256((id::text || n)::bytea), false, now() + interval '1 day' "
+                f"FROM files, generate_series(1, 100) n WHERE id = '{files['c.txt']['id']}'")
+    page.sign_in(user, "/console/files")
+    page.see("a.txt")
+    take_copies(page)
+    page.activate("Link to a.txt")
+    page.see("Create a link to a.txt")
+    page.check("link-new")
+    page.activate("Create and copy")
+    page.see("It has been copied")
+    token = page.run("return window.copied").partition("#")[2]
+    assert service.call("GET", f"/links/{token}") == b"a.txt"
+    days = "SELECT round(extract(epoch FROM expires_at - created_at) / 86400) FROM file_links ORDER BY created_at DESC"
+    assert service.sql(days)[0] == "7"
+    page.press(Keys.ENTER)
+    page.activate("Done")
+    assert page.focused().accessible_name == "Link to a.txt"
+
+    # Of several those that cannot be made are said, and the others are one text.
+    page.toggle("Select all on this page")
+    page.activate("Create links")
+    page.see("Create links to 3 files")
+    page.activate("Create and copy")
+    page.see("Your 2 links", "They have been copied", "These files have no new link:", "c.txt: There are too many links")
+    page.check("links-new")
+    lines = page.run("return window.copied").split("\n")
+    assert [lines[0], lines[3]] == ["b.txt", "a.txt"]
+    for name, address in ((lines[0], lines[1]), (lines[3], lines[4])):
+        assert service.call("GET", f"/links/{address.partition('#')[2]}") == name.encode()
+    page.activate("Done")
+
+    # Where nothing can be copied, the person is told to, and a phone hands the link to another app.
+    take_copies(page, is_possible=False)
+    page.run("navigator.canShare = () => true; navigator.share = async (data) => { window.shared = data; };")
+    page.activate("Link to b.txt")
+    page.activate("Create and copy")
+    page.see("Copy it now, because it is not shown again.")
+    page.activate("Share\u2026")
+    shared = page.until("what was shared", lambda: page.run("return window.shared"))
+    assert shared["title"] == "b.txt" and "/console/link#" in shared["url"]
+    page.activate("Done")
+
+
+def test_all_links_are_listed_with_what_they_lead_to_and_end_there(page, service):
+    user = service.new_user()
+    page.sign_in(user, "/console/links")
+    page.heading("Links")
+    page.see("No links")
+    page.check("links-none")
+    files = [service.upload(user, name, b"x") for name in ("a.txt", "b.txt", "c.txt")]
+    tokens = [new_link(service, user, file, inline=name == "b.txt") for name, file in zip("abc", files)]
+    service.call("GET", f"/links/{tokens[1]}")
+    page.reload()
+    page.see("c.txt", "Not yet", "in 23 hours")
+    rows = page.rows()
+    assert [row.partition(".txt")[0][-1] for row in rows] == ["c", "b", "a"]
+    assert ["Not yet" in row for row in rows] == [True, False, True]
+    page.check("links")
+    page.activate(re.compile("^End the link that works until"))
+    page.activate("End link")
+    page.see_no("c.txt")
+    page.until("the focus", lambda: page.run("return document.activeElement.closest('tr')?.innerText.includes('b.txt')"))
+    page.activate("b.txt")
+    page.heading("b.txt")
+    service.call("DELETE", f"/uploads/{files[1]['id']}", token=user.token)
+    page.open("/console/links")
+    page.see("a.txt")
+    page.see_no("b.txt")
+
+
+def test_the_page_of_a_link_shows_pictures_and_texts_that_may_be_shown(page, service):
+    user = service.new_user(name="Ann <b>Lee</b>")
+    picture = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+    for name, type_, content in (("a.png", "image/png", picture), ("b.png", "image/png", b"\x89PNG\r\n\x1a\nbroken"),
+                                 ("c.txt", "text/plain", b"x" * 70_000), ("d.txt", "text/plain", b"")):
+        file = service.upload(user, name, content, type_)
+        page.open("/api/v1/links/unknown")
+        page.open(f"/console/link#{new_link(service, user, file, inline=True)}")
+        page.heading(name)
+        page.see("From Ann <b>Lee</b>")
+        if name == "a.png":
+            page.until("picture", lambda: page.run("return document.querySelector('main img')?.naturalWidth") == 1)
+            page.check("link-picture")
+        elif name == "b.png":
+            page.see("This picture cannot be shown.")
+        elif name == "c.txt":
+            page.see("Only the beginning is shown here")
+        else:
+            page.see("Download")
+        used = f"SELECT last_used_at IS NOT NULL FROM file_links WHERE file_id = '{file['id']}'"
+        assert service.sql(used) == ["f" if name == "d.txt" else "t"]
+
+
 def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(page, service):
     user = service.new_user()
     file = service.upload(user, "a.txt", b"by a link")
@@ -60,13 +164,15 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     page.fill("Works for", "90")
     page.select("Unit", "minutes")
     page.toggle("Show the file in the browser")
-    page.activate(re.compile("^Create a link$"), "button")
-    page.see("Copy it now, because it is not shown again. It works until")
-    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
+    take_copies(page)
+    page.activate("Create and copy")
+    page.see("It has been copied, and works until")
+    for_page = page.run("return window.copied")
     assert page.focused().accessible_name == "Copy link"
+    page.run("window.copied = null")
     page.press(Keys.ENTER)
     page.see("Copied")
-    for_page = page.run("return window.copied")
+    assert page.run("return window.copied") == for_page
     page.activate("Copy link to file")
     page.until("other address", lambda: page.run("return window.copied") != for_page)
     itself = page.run("return window.copied")
@@ -76,10 +182,10 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     assert service.call("GET", path) == b"by a link"
     page.check("file-link-made")
     page.press(Keys.ESCAPE)
-    page.see("Copy it now")
+    page.see("It has been copied")
     page.activate("Done")
-    page.see_no("Copy it now")
-    page.see("in 1 hour", "Shown")
+    page.see_no("It has been copied")
+    page.see("in 1 hour", "Shown", "Last used")
     page.check("file-links")
     page.reload()
     page.see("in 1 hour")
@@ -103,7 +209,8 @@ def test_the_page_of_a_link_saves_the_file_under_its_present_name(page, service,
     page.open(f"/console/link#{token}")
     page.heading(name)
     page.see("Text \u00b7 9 bytes", "Download")
-    page.see_no("Open in the browser", "Sign out")
+    page.see("From A person \u00b7 works until")
+    page.see_no("Open in a tab", "Sign out", "by a link")
     page.activate("Download")
     [saved] = page.until("download", lambda: [one for one in page.downloads.iterdir() if one.suffix == ".txt"])
     assert saved.read_bytes() == b"by a link"
@@ -122,9 +229,10 @@ def test_the_page_of_a_link_leaves_a_session_as_it_is(page, service):
     page.open(f"/console/link#{new_link(service, user, file, inline=True)}")
     page.heading("a.txt")
     page.check("link")
-    assert set(requests(page)) == {("HEAD", "/links/")}
+    assert set(requests(page)) == {("GET", "/links/")}
+    page.see("by a link")
     assert page.run("return [{ ...sessionStorage }, { ...localStorage }]") == known
-    page.activate("Open in the browser")
+    page.activate("Open in a tab")
     opened = page.until("other tab", lambda: page.driver.window_handles[2:])
     driver = page.driver
     driver.switch_to.window(opened[0])
@@ -135,7 +243,7 @@ def test_the_page_of_a_link_leaves_a_session_as_it_is(page, service):
     rename(service, user, file, "b.txt")
     page.run("location.hash = arguments[0]", new_link(service, user, file))
     page.heading("b.txt")
-    page.see_no("Open in the browser")
+    page.see_no("Open in a tab")
     page.activate("Cloakroom")
     page.at("/console/files")
     page.see("Sign out", "b.txt")

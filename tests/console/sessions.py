@@ -289,3 +289,23 @@ def test_fifty_access_tokens_are_enough(page, service):
     page.check("account-tokens-many")
     page.press(Keys.ESCAPE)
     page.see_no("You already have 50 tokens.")
+
+
+def test_a_reload_goes_on_with_the_tokens_that_the_tab_has(page, service):
+    page.sign_in(service.new_user())
+
+    def renewals():
+        log = (service.directory / "service.log").read_text(encoding="utf-8")
+        return log.count(" POST /api/v1/auth/refresh ")
+
+    before = renewals()
+    for _ in range(8):  # more than may be renewed in a minute
+        page.reload()
+        page.see("Sign out", "No files yet")
+    assert renewals() == before
+    page.reload(is_late=True)
+    page.see("Sign out", "No files yet")
+    assert renewals() == before + 1
+    page.activate("Sign out")
+    page.heading("Sign in")
+    assert page.run("return Object.keys(sessionStorage)") == []

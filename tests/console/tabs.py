@@ -26,7 +26,7 @@ def renew(page, times):
     """Renews the tokens of a tab so often, each time later than a lost answer is forgiven."""
     for _ in range(times):
         time.sleep(1.5)
-        page.reload()
+        page.reload(is_late=True)
         page.see("Sign out")
     time.sleep(1.5)
 
@@ -206,7 +206,7 @@ def test_next_person_is_not_led_to_where_a_session_ended(page, service):
         page.sign_in(ann, "/console/files?search=secret")
         page.see("No file matches")
         service.sql(f"UPDATE sessions SET ended_at = now() WHERE user_id = '{ann.id}'")
-        page.reload()
+        page.reload(is_late=True)
         page.heading("Sign in")
         page.sign_in_here(account)
         page.at(path)
@@ -275,7 +275,7 @@ def test_one_tab_renews_for_all(signed_in):
         tab.see("Last sign-in")
     assert refreshes(page.service) - before in ([1, 2] if page.script else [1]), "only locks make the other one wait"
     before = refreshes(page.service)
-    other.reload()
+    other.reload(is_late=True)
     other.see("Sign out")
     assert refreshes(page.service) - before == int(bool(page.script))
     assert alarms(page) == 0
@@ -306,7 +306,7 @@ def test_no_page_waits_for_other_tabs_when_there_are_none(page, service):
     page.cdp("Page.addScriptToEvaluateOnNewDocument", source=page.script)
     page.sign_in(service.new_user())
     for _ in range(5):
-        page.reload()
+        page.reload(is_late=True)
         page.see("Sign out")
         assert page.run("return questions") == 0
     page.driver.get("about:blank")
@@ -330,7 +330,7 @@ def test_a_new_tab_of_two_people_is_that_of_who_was_there_last(page, service):
     fourth.see(ann.email)
     fourth.activate("Sign out")
     page.heading("Sign in")
-    third.reload()
+    third.reload(is_late=True)
     third.see(bob.email)
     fifth = another(page)
     fifth.see(bob.email)
@@ -391,10 +391,10 @@ def test_who_signs_in_beside_a_session_that_is_kept_is_not_taken_for_its_owner(p
     third.see(bob.email)
     third.activate("Sign out")
     other.heading("Sign in")
-    page.reload()
+    page.reload(is_late=True)
     page.see(ann.email)
     page.driver.get("about:blank")
-    third.reload()
+    third.reload(is_late=True)
     third.see(ann.email)
 
 
@@ -414,7 +414,7 @@ def test_signing_out_ends_other_sessions_of_the_same_person_in_this_browser(page
     live = f"SELECT count(*) FROM sessions WHERE user_id = '{user.id}' AND ended_at IS NULL"
     page.until("end of the sessions", lambda: service.sql(live)[0] == "1")  # the fixture has one of its own
     assert page.run("return localStorage.getItem(arguments[0])", TOKEN) is None
-    tabs[3].reload()
+    tabs[3].reload(is_late=True)
     tabs[3].see(bob.email)
 
 
@@ -464,7 +464,7 @@ def test_a_tab_that_hears_nothing_ends_as_soon_as_somebody_looks_at_it(page, ser
     other.sign_in_here(user)
     # As if it had the session of the other tab.
     other.run("sessionStorage.setItem(arguments[0], arguments[1])", TOKEN, token_of(page))
-    other.reload()
+    other.reload(is_late=True)
     other.see("Sign out")
     page.activate("Sign out")
     page.heading("Sign in")
@@ -485,7 +485,7 @@ def test_a_link_of_a_mail_leaves_the_sessions_of_other_tabs_alone(page, service)
     other.heading("Your password is set")
     other.activate("Sign in")
     other.heading("Sign in")
-    page.reload()
+    page.reload(is_late=True)
     page.see(ann.email)
 
 
@@ -497,13 +497,13 @@ def test_loading_a_page_often_is_answered_by_another_tab_or_waits_by_itself(page
     page.see("Last sign-in")
     other = another(page)
     for _ in range(7):
-        other.reload()
+        other.reload(is_late=True)
         other.see("Sign out")
     assert refreshes(service) == 0
     other.driver.get("about:blank")
     # A token comes back every twelve seconds.
     for _ in range(60):
-        page.reload()
+        page.reload(is_late=True)
         title = page.until("answer", lambda: re.match("Profile|One moment", page.run("return document.title")))
         if title.group() == "One moment":
             break

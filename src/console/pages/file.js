@@ -2,13 +2,13 @@
 // only their owner may do.
 
 import { currentUser, getTagged, put } from "../api.js";
-import { button, copyButton, load, pageHead, section, skeleton } from "../controls.js";
+import { button, copyButton, errorBox, load, pageHead, section, skeleton } from "../controls.js";
 import { append, el, icon, nameText, replace } from "../dom.js";
 import { ApiError } from "../errors.js";
 import { act } from "../file-actions.js";
 import { linksSection } from "../file-links.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
-import { changes, form } from "../forms.js";
+import { changes, field, form } from "../forms.js";
 import { setTitle } from "../frame.js";
 import { notify } from "../notices.js";
 import { previewSection } from "../preview.js";
@@ -18,7 +18,7 @@ import { oneFile } from "../texts/one-file.js";
 
 const t = oneFile.page;
 /** What the owner may change. */
-const NAMES = ["filename", "description", "is_public"];
+const NAMES = ["filename", "description"];
 
 export function show({ params, leaving }) {
   const head = pageHead(t.loading);
@@ -60,9 +60,39 @@ function shownFile(found, head, signal) {
   } } });
   append(replace(head.querySelector(".actions")), save, remove);
   draw(file);
-  const about = [el("section", { class: "section" }, facts), previewSection(file, signal)];
+  const about = el("div", { class: "file-about" }, el("section", { class: "section" }, facts, hashOf(file)),
+    previewSection(file, signal));
   if (!isOwn) return [el("p", { class: "note" }, t.foreign), about, descriptionOf(file)];
-  return [about, detailsSection(found, draw, signal), linksSection(file, signal)];
+  const details = detailsSection(found, draw, signal);
+  return [about, linksSection(file, everyoneOf(file, details.follow), signal), details.element];
+}
+
+/** Whether everyone who is signed in may read the file, which is saved at once, with its address for them. */
+function everyoneOf(file, follow) {
+  const { element, input, value, set } = field({ name: "is_public", label: t.is_public, type: "checkbox",
+    hint: t.is_public_hint, value: file.is_public });
+  const address = el("p", { hidden: !file.is_public },
+    copyButton(`${location.origin}/console/files/${file.id}`, t.copy_address));
+  const said = el("div", {});
+  input.addEventListener("change", async () => {
+    const wanted = value();
+    replace(said);
+    try {
+      follow(await put(`/uploads/${file.id}`, { is_public: wanted }, { tagged: true }));
+      notify(wanted ? t.now_public : t.now_private);
+    } catch (error) {
+      set(!wanted);
+      replace(said, errorBox(error));
+    }
+    address.hidden = !value();
+  });
+  return el("div", { class: "stack everyone" }, element, said, address);
+}
+
+function hashOf({ file_hash: hash }) {
+  const plain = hash.replace("sha256:", "");
+  return el("details", { class: "more" }, el("summary", {}, t.more),
+    el("p", {}, t.hash, " ", el("span", { class: "code" }, plain), " ", copyButton(plain)));
 }
 
 function factsOf(file) {
@@ -74,8 +104,6 @@ function factsOf(file) {
     fact(t.uploaded, timeText(file.upload_date)),
     file.updated_at !== file.upload_date && fact(t.changed, timeText(file.updated_at)),
     file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename)),
-    fact(t.hash, el("span", { class: "code" }, file.file_hash.replace("sha256:", ""))),
-    file.is_public && fact(t.address, copyButton(`${location.origin}/console/files/${file.id}`, t.copy_address)),
   ];
 }
 
@@ -104,7 +132,7 @@ function detailsSection(found, draw, signal) {
       const item = details.field(name);
       const isTyped = item.value() !== values[name]; // since the form was sent
       if (!(name in changed) && !isTyped) item.set(value);
-      if (name in changed && value !== changed[name]) fields[name] = t.changed_meanwhile({ value: shownValue(value) });
+      if (name in changed && value !== changed[name]) fields[name] = t.changed_meanwhile({ value });
     }
     if (Object.keys(fields).length) throw new ApiError({ status: 422, fields });
     await send(changed);
@@ -113,7 +141,6 @@ function detailsSection(found, draw, signal) {
     fields: [
       { name: "filename", label: t.name, value: file.filename, required: true, maxlength: 255, autocomplete: "off" },
       { name: "description", label: t.description, type: "textarea", value: file.description, maxlength: 4096 },
-      { name: "is_public", label: t.is_public, type: "checkbox", value: file.is_public, hint: t.is_public_hint },
     ],
     label: t.save,
     kind: "",
@@ -129,7 +156,5 @@ function detailsSection(found, draw, signal) {
       notify(t.saved);
     },
   });
-  return section(t.details, {}, details.element);
+  return { element: section(t.details, {}, details.element), follow: (found) => { stored = found; } };
 }
-
-const shownValue = (value) => (typeof value === "boolean" ? t[value ? "on" : "off"] : value);

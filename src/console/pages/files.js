@@ -31,7 +31,7 @@ export function show(context) {
     lead: room,
     caption: t.caption,
     columns: COLUMNS,
-    actions: ["download", "publish", "hide", "delete"],
+    actions: ["link", "download", "publish", "hide", "delete"],
     sort: { by: "upload_date", order: "desc" },
     action: () => button(t.upload, { drawing: "upload", act: choose }),
     refreshed: () => showRoom(room, context.leaving),
@@ -107,6 +107,7 @@ function rowTools(file) {
   return [
     (isPicture(file) || isText(file)) && iconButton(t.look({ name }), "look",
       { act: () => look(file), "data-key": `look-${file.id}` }),
+    iconButton(t.link({ name }), "link", { act: () => actOn("link", file), "data-key": `link-${file.id}` }),
     iconButton(t.download({ name }), "download",
       { act: () => actOn("download", file), "data-key": `download-${file.id}` }),
     iconButton(t.delete({ name }), "trash", { act: () => actOn("delete", file), "data-key": `delete-${file.id}` }),

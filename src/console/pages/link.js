@@ -4,16 +4,18 @@
 import { button, buttonLink, load, skeleton } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
 import { errorOf, offlineError } from "../errors.js";
-import { formatBytes } from "../format.js";
+import { isPicture } from "../file-type.js";
+import { formatBytes, timeText } from "../format.js";
 import { brand, setTitle } from "../frame.js";
+import { beginningOf, note, textOf } from "../text-preview.js";
 import { typeName } from "../texts/file-types.js";
 import { oneFile } from "../texts/one-file.js";
 
 const t = oneFile.link;
-/** Milliseconds after which the question what a link is to is given up. */
+/** Milliseconds after which a request is given up. */
 const TIMEOUT = 60_000;
-/** The service's `Content-Disposition`: what to do, and the name quoted, bare or, where that is not all, encoded. */
-const DISPOSITION = /^(\w+); filename=(?:"((?:[^"\\]|\\.)*)"|([^";]+))(?:; filename\*=UTF-8''(.+))?$/;
+/** Bytes of the largest picture that is loaded before anybody asks for it. */
+const UNASKED = 2 * 1024 ** 2;
 
 export const isBare = true;
 
@@ -21,13 +23,14 @@ export function show({ leaving: signal }) {
   const heading = el("h1", { tabindex: "-1" }, t.title);
   const place = el("div", {});
   const refresh = () => {
-    const address = `/api/v1/links/${encodeURIComponent(location.hash.slice(1))}`;
+    const token = location.hash.slice(1);
+    const address = `/api/v1/links/${encodeURIComponent(token)}`;
     return load(place, {
       signal,
       waiting: skeleton(2),
-      work: () => find(address, signal),
+      work: async () => (token ? find(address, signal) : null),
       show: (file) => {
-        replace(heading, file ? nameText(file.name) : t.ended_title);
+        replace(heading, file ? nameText(file.filename) : t.ended_title);
         setTitle(heading.textContent);
         return file ? shownFile(file, { address, signal, refresh }) : el("p", {}, t.ended);
       },
@@ -37,35 +40,60 @@ export function show({ leaving: signal }) {
   return { element: el("div", { class: "narrow" }, brand(), heading, place), update: refresh };
 }
 
-/** What there is to know about the file, and its buttons. The link may end before they are pressed. */
-function shownFile({ name, type, size, isShown }, { address, signal, refresh }) {
+/** What there is to know about the file, its buttons, and what is in it. The link may end before they are pressed. */
+function shownFile(file, { address, signal, refresh }) {
+  const { content_type: type, file_size: size, sender, expires_at: until, inline } = file;
   const save = async () => {
     if (await find(address, signal)) el("a", { href: address, download: "" }).click();
     else refresh();
   };
   return [
-    el("p", { class: "lead" }, [typeName(type, name), size && formatBytes(size)].filter(Boolean).join(" · ")),
+    el("p", { class: "lead" }, `${typeName(type, file.filename)} · ${formatBytes(size)}`),
+    el("p", { class: "small soft" }, sender && [t.from, " ", nameText(sender), " · "], t.until, " ", timeText(until)),
     el("div", { class: "form-actions" },
       button(t.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
-      isShown && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
+      inline && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
+    inline && size > 0 && (isPicture(file) ? picture(file, address) : text(file, address, signal)),
   ];
 }
 
-/** The file of a link, as the answer to a download describes it; `null` where the link has ended. */
+/** The picture, or where it is large a button that shows it. */
+function picture({ filename: alt, file_size: size }, address) {
+  const place = el("div", { class: "link-preview" });
+  const draw = () => {
+    const image = el("img", { class: "preview-picture", src: address, alt });
+    image.addEventListener("error", () => replace(place, note(oneFile.preview.broken)));
+    replace(place, image);
+  };
+  if (size <= UNASKED) draw();
+  else replace(place, button(oneFile.preview.show({ size: formatBytes(size) }), { act: draw }));
+  return place;
+}
+
+function text(file, address, signal) {
+  const place = el("div", { class: "link-preview" });
+  const work = async () => (await ask(address, { headers: beginningOf(file.file_size), signal })).arrayBuffer();
+  load(place, { signal, work, show: (bytes) => textOf(file, bytes) });
+  return place;
+}
+
+/** What the service tells about the file of a link; `null` where the link has ended. */
 async function find(address, signal) {
+  const response = await ask(`${address}?about=true`, { signal });
+  return response && response.json();
+}
+
+/** The service's answer, or `null` where the link has ended. */
+async function ask(address, { signal, ...options }) {
   let response;
   try {
     const either = AbortSignal.any([AbortSignal.timeout(TIMEOUT), signal]);
-    response = await fetch(address, { method: "HEAD", cache: "no-store", credentials: "omit", signal: either });
+    response = await fetch(address, { ...options, cache: "no-store", credentials: "omit", signal: either });
   } catch (error) {
     signal.throwIfAborted();
     throw offlineError(error);
   }
   if (response.status === 404) return null;
-  const header = (name) => response.headers.get(name);
-  if (!response.ok) throw errorOf(response.status, header, "");
-  const [, use, quoted, bare, encoded] = DISPOSITION.exec(header("Content-Disposition"));
-  const name = encoded ? decodeURIComponent(encoded) : quoted?.replace(/\\(.)/g, "$1") ?? bare;
-  const [type] = header("Content-Type")?.split(";") ?? []; // a text may have its charset there
-  return { name, type, size: header("Content-Length"), isShown: use === "inline" };
+  if (!response.ok) throw errorOf(response.status, (name) => response.headers.get(name), await response.text());
+  return response;
 }

@@ -45,7 +45,7 @@ export const account = {
     next_hint: "At least 8 characters. A few words that only you would put together work best.",
     submit: "Change password",
     busy: "Changing…",
-    done: "Your password has been changed, and your other sessions have ended.",
+    done: "Your password has been changed. Your other sessions, your tokens and your links have ended.",
     forgotten: "Forgot it? Sign out, and ask for a link by e-mail.",
     forgotten_no_mail: "Forgot it? Ask an administrator for a new one.",
   },

@@ -70,7 +70,7 @@ export const admin = {
     own_role_do: "Give it up",
     own_role_done: "You are no longer an administrator. Sign in again.",
     password: "Password",
-    password_lead: "This ends all sessions and personal access tokens of the account.",
+    password_lead: "This ends all sessions, personal access tokens and links of the account.",
     new_password: "New password",
     password_hint: "At least 8 characters.",
     set_password: "Set password",
