@@ -7,6 +7,8 @@ import { texts } from "./texts.js";
 /** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
 const STAY = 6000;
 const STAY_WITH_ACTION = 20_000;
+/** Milliseconds within which a notice belongs to the page that comes, as where something was made that is shown there. */
+const JUST_SAID = 2000;
 
 const done = el("div", { role: "status" });
 const failed = el("div", { role: "alert" });
@@ -42,6 +44,14 @@ export function clearNotices() {
   failed.replaceChildren();
 }
 
+/** A page that is gone to shows no notices of the one before, but those that can still undo something. */
+addEventListener("page", () => {
+  for (const notice of [...done.children, ...failed.children]) {
+    const isOld = performance.now() - Number(/** @type {any} */ (notice).dataset.at) > JUST_SAID;
+    if (isOld && !notice.querySelector("p .button")) takeAway(notice);
+  }
+});
+
 /** Takes a notice away. Where it has the focus, that goes to the heading of the page. */
 export function takeAway(notice) {
   const hadFocus = notice.contains(document.activeElement);
@@ -51,7 +61,7 @@ export function takeAway(notice) {
 
 function add(place, className, parts) {
   const close = iconButton(texts.close, "close");
-  const notice = el("div", { class: className }, el("p", {}, parts), close);
+  const notice = el("div", { class: className, data: { at: performance.now() } }, el("p", {}, parts), close);
   close.addEventListener("click", () => takeAway(notice));
   append(place, notice);
   return notice;

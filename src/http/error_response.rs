@@ -13,7 +13,7 @@ use crate::model::timestamp::Timestamp;
 /// What browsers show for a link that has ended. The policy allows nothing but its style, of which it has the hash.
 const ENDED_LINK: &str = include_str!("ended_link.html");
 const ENDED_LINK_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'; \
-    style-src 'sha256-1b34LTVhznYER+HAXms6uCTLsHR7DXYrRnD/fPm9Mls='";
+    style-src 'sha256-DrKXWYqPkYTnc2CBQvozT2xE+A1Hn27hZiRkLkIlKEw='";
 
 /// The response to a failed request, with a body in the configured format. A person who opens a link gets a page.
 pub fn error_response(error: &Error, format: ErrorFormat, now: Timestamp) -> Response {

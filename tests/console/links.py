@@ -283,7 +283,7 @@ def test_an_ended_link_is_said_by_its_page_and_by_the_link_itself(page, service)
     page.see("This link has ended", "Make sure the address is complete")
     assert page.driver.title == "This link has ended"
     # Its style is allowed by the policy.
-    assert page.driver.find_element(By.TAG_NAME, "body").value_of_css_property("max-width") == "480px"
+    assert page.driver.find_element(By.TAG_NAME, "main").value_of_css_property("max-width") == "432px"
     page.screenshot("link-ended-itself.png")
 
 
