@@ -5,7 +5,8 @@
 // A download is received by this page and then saved, so its token stays in a header. Browsers keep what is received
 // on disk, so a file need not fit into memory.
 
-import { currentUser, del, download, get, post, put } from "./api.js";
+import { currentUser, del, get, post, put } from "./api.js";
+import { download } from "./contents.js";
 import { button } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, isInField, nameText } from "./dom.js";

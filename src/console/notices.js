@@ -7,7 +7,7 @@ import { texts } from "./texts.js";
 /** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
 const STAY = 6000;
 const STAY_WITH_ACTION = 20_000;
-/** Milliseconds within which a notice belongs to the page that comes, as where something was made that is shown there. */
+/** Milliseconds within which a notice belongs to the page that comes, as where what was made is shown there. */
 const JUST_SAID = 2000;
 
 const done = el("div", { role: "status" });

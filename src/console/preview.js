@@ -1,7 +1,7 @@
 // Previews: what a file holds, seen without saving it. A picture is an `<img>` of one of a few types, a text becomes a
 // text node, so nothing in a file can run. Whatever else it is can only be downloaded.
 
-import { download } from "./api.js";
+import { download } from "./contents.js";
 import { button, iconButton, load, section, skeleton } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el, nameText, replace } from "./dom.js";

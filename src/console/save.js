@@ -1,6 +1,6 @@
 // Saving what the API answers as a file.
 
-import { UNANSWERED, download } from "./api.js";
+import { UNANSWERED, download } from "./contents.js";
 import { el } from "./dom.js";
 
 /** Milliseconds after which the browser has surely begun to save, and the contents may go. */

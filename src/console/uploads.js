@@ -1,7 +1,8 @@
 // The queue of uploads. One file is sent at a time: the service counts uploads, and another connection would not make
 // the line to it faster. A refusal that time heals stops the queue until then; any other is the file's own.
 
-import { get, upload } from "./api.js";
+import { get } from "./api.js";
+import { upload } from "./contents.js";
 import { ApiError } from "./errors.js";
 import { declaredType, isTaken, UNKNOWN } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
