@@ -18,7 +18,8 @@ const LONGEST = 43_200;
 
 /** The columns of a list of links, but for that of the files; `refresh()` shows the list anew. */
 export const linkColumns = (refresh) => [
-  { label: t.expires, cell: ({ expires_at: until }) => [timeText(until), " (", timeText(until, formatRelative), ")"] },
+  { label: t.expires, cell: ({ expires_at: until }) =>
+    el("span", {}, timeText(until), " (", timeText(until, formatRelative), ")") },
   { label: t.used, cell: ({ last_used_at: used }) => timeText(used) ?? el("span", { class: "soft" }, t.unused) },
   { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
   { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
@@ -28,7 +29,7 @@ export const linkColumns = (refresh) => [
 
 /** The part of a file's page about its links; `everyone` stands above them. */
 export function linksSection(file, everyone, signal) {
-  const place = el("div", {});
+  const place = el("div", { class: "brief-list" });
   const refresh = () => load(place, {
     signal,
     waiting: skeleton(3),
@@ -119,8 +120,8 @@ function showLinks({ links, failed, isCopied }) {
   const until = links[0]?.until;
   return showMade(t.made_titles({ n: links.length, count: formatNumber(links.length) }), [
     until && el("p", {}, (isCopied ? t.all_copied : t.all_made)({ until })),
-    failed.length > 0 && el("div", { class: "error-box" }, el("p", {}, t.failed), problemsOf(failed)),
     until && [element, el("p", {}, copyButton(text, t.copy_all, { kind: isCopied ? "" : "primary" }))],
+    failed.length > 0 && el("div", { class: "error-box" }, el("p", {}, t.failed), problemsOf(failed)),
   ], { text });
 }
 

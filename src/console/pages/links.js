@@ -10,7 +10,7 @@ import { oneFile } from "../texts/one-file.js";
 const t = oneFile.all_links;
 
 export function show({ leaving: signal }) {
-  const place = el("div", {});
+  const place = el("div", { class: "brief-list" });
   const refresh = () => load(place, {
     signal,
     waiting: list.waiting(8),
