@@ -3,11 +3,9 @@
 
 import { button, buttonLink, load, skeleton } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
-import { errorOf, offlineError } from "../errors.js";
-import { isPicture } from "../file-type.js";
+import { errorOf, loaded, offlineError } from "../errors.js";
 import { formatBytes, timeText } from "../format.js";
 import { brand, setTitle } from "../frame.js";
-import { beginningOf, note, textOf } from "../text-preview.js";
 import { typeName } from "../texts/file-types.js";
 import { oneFile } from "../texts/one-file.js";
 
@@ -53,7 +51,7 @@ function shownFile(file, { address, signal, refresh }) {
     el("div", { class: "form-actions" },
       button(t.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
       inline && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
-    inline && size > 0 && (isPicture(file) ? picture(file, address) : text(file, address, signal)),
+    inline && size > 0 && (type.startsWith("image/") ? picture : text)(file, address, signal),
   ];
 }
 
@@ -62,7 +60,7 @@ function picture({ filename: alt, file_size: size }, address) {
   const place = el("div", { class: "link-preview" });
   const draw = () => {
     const image = el("img", { class: "preview-picture", src: address, alt });
-    image.addEventListener("error", () => replace(place, note(oneFile.preview.broken)));
+    image.addEventListener("error", () => replace(place, el("p", { class: "note" }, oneFile.preview.broken)));
     replace(place, image);
   };
   if (size <= UNASKED) draw();
@@ -72,8 +70,12 @@ function picture({ filename: alt, file_size: size }, address) {
 
 function text(file, address, signal) {
   const place = el("div", { class: "link-preview" });
-  const work = async () => (await ask(address, { headers: beginningOf(file.file_size), signal })).arrayBuffer();
-  load(place, { signal, work, show: (bytes) => textOf(file, bytes) });
+  const work = async () => {
+    const { beginningOf, textOf } = await loaded(import("../text-preview.js"));
+    const response = await ask(address, { headers: beginningOf(file.file_size), signal });
+    return response && textOf(file, await response.arrayBuffer());
+  };
+  load(place, { signal, work, show: (nodes) => nodes });
   return place;
 }
 
