@@ -47,7 +47,8 @@ function shownFile(file, { address, signal, refresh }) {
   };
   return [
     el("p", { class: "lead" }, `${typeName(type, file.filename)} · ${formatBytes(size)}`),
-    el("p", { class: "small soft under-lead" }, sender && [t.from, " ", nameText(sender), " · "], t.until, " ", timeText(until)),
+    el("p", { class: "small soft under-lead" },
+      sender && [t.from, " ", nameText(sender), " · "], t.until, " ", timeText(until)),
     el("div", { class: "form-actions" },
       button(t.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
       inline && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
