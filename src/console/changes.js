@@ -13,8 +13,8 @@ const LONGEST_PACE = 60_000;
 const NOW = "now";
 
 /**
- * The API's cursor up to which changes are known, and whether a list may lack some of them. At first it may lack what
- * changed while it was on its way, for which it is looked at when the first wait ends.
+ * The API's cursor up to which changes are known, and whether a list may lack some of them. The first cursor is asked for
+ * together with the list, so the list may lack what changed between them. It is looked at when the first wait ends.
  */
 let cursor = NOW;
 let isNews = true;
@@ -84,10 +84,12 @@ function rest(milliseconds) {
 
 /** Is done when the tab is visible and a request may be sent, or once `signal` is aborted. */
 function untilDue(signal) {
+  const isDue = () => signal.aborted || (!document.hidden && performance.now() >= next);
   return new Promise((resolve) => {
+    if (isDue()) return resolve();
     // Not one long timer: that would stand still while the computer sleeps.
     const timer = setInterval(() => {
-      if (!signal.aborted && (document.hidden || performance.now() < next)) return;
+      if (!isDue()) return;
       clearInterval(timer);
       resolve();
     }, 500);

@@ -2,6 +2,7 @@
 // address. It follows the changes of the files by itself.
 
 import { get } from "./api.js";
+import { followChanges } from "./changes.js";
 import { buttonLink, errorParts, load } from "./controls.js";
 import { append, el, nameText, replace } from "./dom.js";
 import { loaded } from "./errors.js";
@@ -90,10 +91,8 @@ export function fileList(context, /** @type {any} */ given) {
   const refresh = () => renew().catch(() => {}); // that is said above the list
   addEventListener("files", () => refresh(), { signal: context.leaving });
   const isShown = () => place.dataset.state === "shown";
-  update(context).then(async () => {
-    const { followChanges } = await loaded(import("./changes.js")); // the list does not wait for it
-    followChanges(() => isShown() && renew(), context.leaving);
-  });
+  followChanges(() => isShown() && renew(), context.leaving);
+  update(context);
   return { element: el("div", {}, tools, said, problem, place), update, refresh };
 }
 

@@ -90,6 +90,9 @@ function drawList() {
     if (rows.has(transfer)) continue;
     rows.set(transfer, rowOf(transfer));
     list.append(rows.get(transfer).element);
+    if (transfer.state !== "failed") continue;
+    putFirst(rows.get(transfer).element);
+    if (innerWidth > 860) open(true);
   }
   const hadFocus = tray.contains(document.activeElement);
   tray.hidden = listed().length === 0;

@@ -98,8 +98,12 @@ class Page:
     def reload(self, is_late=False):
         """Loads the page again, or as it is loaded late, when the access token has expired."""
         if is_late:
-            self.run("sessionStorage.removeItem('cloakroom.access')")
+            self.forget_access()
         self.driver.refresh()
+
+    def forget_access(self):
+        """The tab has no access token any more, as when it has expired."""
+        self.run("sessionStorage.removeItem('cloakroom.access')")
 
     def back(self):
         """Goes back, as by the browser's button."""

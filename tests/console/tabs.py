@@ -373,6 +373,7 @@ def test_a_session_that_is_kept_is_ended_elsewhere(page, service):
     page.open()
     page.see("Sign out")
     service.sql(f"UPDATE sessions SET ended_at = now() WHERE user_id = '{user.id}'")
+    page.forget_access()
     page.driver.get("about:blank")
     page.open()
     page.heading("Sign in")

@@ -145,7 +145,7 @@ def test_the_list_of_transfers_hides_nothing_that_has_the_focus_and_folds_by_esc
     page.see("1–25 of 71")
     page.run("document.querySelector('h1').focus()")
     covered = []
-    for _ in range(150):
+    for _ in range(250):
         page.press(Keys.TAB)
         focused = page.focused().accessible_name
         covered += [focused] * (page.run(COVERED) > 0)

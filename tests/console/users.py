@@ -205,6 +205,7 @@ def test_quotas_of_one_user(page, service):
     assert user_of(service, user)["storage_quota"] == 1_572_864
     page.check("user-quotas")
     page.activate("Sign out")
+    page.heading("Sign in")
     page.sign_in(user, "/console/files")
     page.see("1 file", "of 1.5 MB used")
 
