@@ -18,7 +18,10 @@ export function show({ leaving }) {
     signal: leaving,
     waiting: skeleton(10),
     work: () => get("/users/me", {}, leaving),
-    show: (user) => [profileForm(user), section(t.facts, {}, facts(user))],
+    show: (user) => {
+      setCurrentUser(user);
+      return [profileForm(user), section(t.facts, {}, facts(user))];
+    },
   });
   return accountPage(t.title, {}, place);
 }

@@ -1,6 +1,6 @@
 // The files of the signed-in user: the list, where uploads begin, and how much room there is.
 
-import { currentUser, get } from "../api.js";
+import { currentUser, get, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
 import { el, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
@@ -131,6 +131,7 @@ async function showRoom(place, signal) {
     }
   }
   if (isOver()) return;
+  setCurrentUser(user); // the one that is kept over reloads may be an old one
   const { total_uploads: files, total_storage_used: bytes, storage_quota: quota } = user.stats;
   const shown = `${files} ${bytes} ${quota}`;
   if (place.dataset.shown === shown) return;
