@@ -13,7 +13,7 @@ const LONGEST_PACE = 60_000;
 const NOW = "now";
 
 /**
- * The API's cursor up to which changes are known, and whether a list may lack some of them. The first cursor is asked for
+ * The API's cursor up to which changes are known, and whether a list may lack some of them. The first one is asked for
  * together with the list, so the list may lack what changed between them. It is looked at when the first wait ends.
  */
 let cursor = NOW;
