@@ -98,6 +98,7 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
     let mut modules = BTreeSet::new();
     add_module("main.js", &mut modules);
     add_module(module, &mut modules);
+    modules.remove("main.js"); // its script is in every page
     let link = |name| format!("<link rel=\"modulepreload\" href=\"{{assets}}/{name}\">\n");
     let preloads: String = modules.into_iter().map(link).collect();
     // Media types have no `<`, so nothing in this ends the element that it stands in.

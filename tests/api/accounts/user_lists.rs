@@ -202,6 +202,7 @@ fn statistics_count_this_month_of_utc_and_no_deleted_users() {
         "users": {"total": 4, "active": 3, "new_this_month": 2},
         "files": {"total": 2, "total_size": 1000, "uploads_this_month": 1},
         "storage": {"used": 1000, "quota": 3000, "usage_percentage": 33.33, "deleted": 0},
+        "version": env!("CARGO_PKG_VERSION"),
     });
     assert_eq!(api.admin_stats(&root).expect(200).json(), before);
     api.delete_user(&root, &ann).expect(204);
@@ -209,6 +210,7 @@ fn statistics_count_this_month_of_utc_and_no_deleted_users() {
         "users": {"total": 3, "active": 2, "new_this_month": 2},
         "files": {"total": 0, "total_size": 0, "uploads_this_month": 0},
         "storage": {"used": 0, "quota": 3000, "usage_percentage": 0.0, "deleted": 0},
+        "version": env!("CARGO_PKG_VERSION"),
     });
     assert_eq!(api.admin_stats(&root).expect(200).json(), after);
 }

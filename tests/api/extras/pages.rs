@@ -9,8 +9,10 @@ use crate::harness::*;
 
 /// What is outside `/api/v1` for browsers, but for the files of the console, whose paths have a hash: path, and media
 /// type.
-pub const FILES: [(&str, &str); 10] = [
+pub const FILES: [(&str, &str); 12] = [
     ("/console", "text/html; charset=utf-8"),
+    ("/console/files", "text/html; charset=utf-8"),
+    ("/console/link", "text/html; charset=utf-8"),
     ("/docs", "text/html; charset=utf-8"),
     ("/docs/start.js", "text/javascript; charset=utf-8"),
     ("/docs/style.css", "text/css; charset=utf-8"),
@@ -38,12 +40,14 @@ fn values_of<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
 fn all_files(api: &Server) -> Vec<(String, &'static str)> {
     let page = get(api, "/console").text();
     let loaded = ["src", "href"].into_iter().flat_map(|name| values_of(&page, name));
-    let of_console = loaded.map(|path| match path.rsplit('.').next() {
-        Some("js") => (path.to_owned(), "text/javascript; charset=utf-8"),
-        Some("css") => (path.to_owned(), "text/css; charset=utf-8"),
-        Some("svg") => (path.to_owned(), "image/svg+xml"),
-        other => panic!("{other:?}"),
-    });
+    // The brand is a link to the page itself.
+    let of_console =
+        loaded.filter(|path| *path != "/console").map(|path| match path.rsplit('.').next() {
+            Some("js") => (path.to_owned(), "text/javascript; charset=utf-8"),
+            Some("css") => (path.to_owned(), "text/css; charset=utf-8"),
+            Some("svg") => (path.to_owned(), "image/svg+xml"),
+            other => panic!("{other:?}"),
+        });
     let others = FILES.map(|(path, media_type)| (path.to_owned(), media_type));
     of_console.chain(others).collect()
 }
@@ -72,13 +76,12 @@ fn files_are_there_by_each_spelling_of_their_paths_and_only_to_be_read() {
         "/console/users/11d8d66a-4d13-4a2e-8da9-fdfeee782a50/",
         "/console/../console",
         "/console/%2e%2e/%00/a/b/c",
-        "/console//",
-        "/%63onsole/reset",
+        "/%63onsole/account",
     ];
     for (path, _) in all_files(&api) {
         let whole = get(&api, &path);
         let slash = format!("{path}/");
-        let others = of_console.into_iter().filter(|_| path == "/console");
+        let others = of_console.into_iter().filter(|_| path == "/console/files");
         for spelling in others.chain([&*slash]) {
             let answer = get(&api, spelling);
             assert!(answer.bytes == whole.bytes, "{spelling}");
@@ -109,7 +112,7 @@ fn each_form_of_a_file_has_a_tag_by_which_it_is_sent_again_only_after_it_changed
             request.header("If-None-Match", tag).send().case(format_args!("{encoding} {tag}"))
         };
         // Other versions of the console have other paths for its files.
-        let cache = match path.starts_with("/console/") {
+        let cache = match path.starts_with("/console/") && !media_type.starts_with("text/html") {
             true => "public, max-age=31536000, immutable",
             false => "no-cache",
         };
@@ -197,7 +200,7 @@ fn pages_may_load_and_run_only_what_this_service_sends() {
         assert!(named.len() > 2, "{text}");
         for url in named.into_iter().filter(|url| !url.starts_with("data:")) {
             assert!(url.starts_with('/') && !url.starts_with("//"), "{url}");
-            assert!(path != "/console" || url.starts_with("/console/"), "{url}");
+            assert!(path != "/console" || url.starts_with("/console"), "{url}");
             get(&api, url);
         }
     }
@@ -352,6 +355,8 @@ fn the_console_says_what_the_service_offers_and_takes() {
         "types": ["text/csv", "image/png"],
         "spellings": ["text/csv", "image/png", "image/x-png"],
         "fileBytes": 1000,
+        "userBytes": 1 << 30,
+        "userFiles": 100_000,
         "trashDays": 7,
     });
     assert_eq!(serde_json::from_str::<Value>(data).expect("JSON"), expected);
