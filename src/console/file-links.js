@@ -122,10 +122,10 @@ function showLinks({ links, failed, isCopied }) {
     until && el("p", {}, (isCopied ? t.all_copied : t.all_made)({ until })),
     until && [element, el("p", {}, copyButton(text, t.copy_all, { kind: isCopied ? "" : "primary" }))],
     failed.length > 0 && el("div", { class: "error-box" }, el("p", {}, t.failed), problemsOf(failed)),
-  ], { text });
+  ], until && { text });
 }
 
-/** A dialog with new links. On phones they can be handed to another app, `shared` says how. */
+/** A dialog with new links. On phones they can be handed to another app; `shared` is what, if there are any. */
 function showMade(title, content, shared) {
   const done = button(t.done, { act: () => box.close() });
   const send = navigator.canShare?.(shared) && button(t.share, { kind: "primary", act: () => navigator.share(shared)

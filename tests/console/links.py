@@ -57,9 +57,14 @@ def take_copies(page, is_possible=True):
 def test_a_link_is_two_presses_away_from_the_list_and_several_are_one_list(page, service):
     user = service.new_user()
     files = {name: service.upload(user, name, name.encode()) for name in ("a.txt", "b.txt", "c.txt")}
-    service.sql("INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at) "
-                "SELECT gen_random_uuid(), id, user_id, sha256((id::text || n)::bytea), false, now() + interval '1 day' "
-                f"FROM files, generate_series(1, 100) n WHERE id = '{files['c.txt']['id']}'")
+
+    def fill(name):
+        """The file has as many links as it may have."""
+        service.sql("INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at) SELECT "
+                    "gen_random_uuid(), id, user_id, sha256((id::text || n)::bytea), false, now() + interval '1 day' "
+                    f"FROM files, generate_series(1, 100) n WHERE id = '{files[name]['id']}'")
+
+    fill("c.txt")
     page.sign_in(user, "/console/files")
     page.see("a.txt")
     take_copies(page)
@@ -91,13 +96,23 @@ def test_a_link_is_two_presses_away_from_the_list_and_several_are_one_list(page,
 
     # Where nothing can be copied, the person is told to, and a phone hands the link to another app.
     take_copies(page, is_possible=False)
-    page.run("navigator.canShare = () => true; navigator.share = async (data) => { window.shared = data; };")
+    page.run("navigator.canShare = Boolean; navigator.share = async (data) => { window.shared = data; };")
     page.activate("Link to b.txt")
     page.activate("Create and copy")
     page.see("Copy it now, because it is not shown again.")
     page.activate("Share\u2026")
     shared = page.until("what was shared", lambda: page.run("return window.shared"))
     assert shared["title"] == "b.txt" and "/console/link#" in shared["url"]
+    page.activate("Done")
+
+    # Where none can be made, there is nothing to copy or to hand on.
+    fill("a.txt")
+    fill("b.txt")
+    page.activate("Create links")
+    page.activate("Create and copy")
+    page.see("No link has been created", "c.txt, b.txt, a.txt: There are too many links")
+    page.see_no("Copy all", "Share\u2026", "Your 0 links")
+    page.check("links-refused")
     page.activate("Done")
 
 

@@ -51,7 +51,7 @@ export const oneFile = {
     made_title: "Your link",
     made: ({ until }) => `Copy it now, because it is not shown again. It works until ${until}.`,
     copied: ({ until }) => `It has been copied, and works until ${until}. It is not shown again.`,
-    made_titles: ({ n, count }) => (n === 1 ? "Your link" : `Your ${count} links`),
+    made_titles: ({ n, count }) => ["No link has been created", "Your link"][n] ?? `Your ${count} links`,
     all_made: ({ until }) => `Copy them now, because they are not shown again. They work until ${until}.`,
     all_copied: ({ until }) => `They have been copied, and work until ${until}. They are not shown again.`,
     list: "Names and links",
