@@ -23,7 +23,7 @@ export const linkColumns = (refresh) => [
   { label: t.used, cell: ({ last_used_at: used }) => timeText(used) ?? el("span", { class: "soft" }, t.unused) },
   { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
   { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
-    "aria-label": t.end_of({ until: formatDateTime(link.expires_at) }),
+    "aria-label": t.end_of({ name: link.filename, until: formatDateTime(link.expires_at) }),
     on: { click: ({ target }) => endLink(link, target.closest("tr"), refresh) } }) },
 ];
 
@@ -145,7 +145,7 @@ function addressField({ label, hint, copy: words }, value, options) {
 }
 
 /** Ends a link after a question, and shows its list anew, with the focus on what is in the place of its row. */
-async function endLink({ id, file_id: file, expires_at: expiry }, row, refresh) {
+async function endLink({ id, file_id: file, filename, expires_at: expiry }, row, refresh) {
   const until = formatDateTime(expiry);
   const rows = row.parentElement;
   const place = [...rows.children].indexOf(row);
@@ -156,7 +156,8 @@ async function endLink({ id, file_id: file, expires_at: expiry }, row, refresh) 
     notify(t.ended);
   };
   const options = { label: t.end_label, busy: t.ending, danger: true, act };
-  if (!await confirmDialog(t.end_title, t.end_text({ until }), options)) return;
+  const question = el("span", {}, nameText(filename), t.end_text({ until }));
+  if (!await confirmDialog(t.end_title, question, options)) return;
   await refresh();
   focusOn((rows.children[place] ?? rows.lastElementChild)?.querySelector("button"));
 }

@@ -123,15 +123,17 @@ def test_all_links_are_listed_with_what_they_lead_to_and_end_there(page, service
     page.see("No links")
     page.check("links-none")
     files = [service.upload(user, name, b"x") for name in ("a.txt", "b.txt", "c.txt")]
-    tokens = [new_link(service, user, file, inline=name == "b.txt") for name, file in zip("abc", files)]
+    tokens = [new_link(service, user, file, inline=name == "b") for name, file in zip("abc", files)]
     service.call("GET", f"/links/{tokens[1]}")
     page.reload()
     page.see("c.txt", "Not yet", "in 23 hours")
     rows = page.rows()
     assert [row.partition(".txt")[0][-1] for row in rows] == ["c", "b", "a"]
-    assert ["Not yet" in row for row in rows] == [True, False, True]
+    for text, expected in (("Not yet", [True, False, True]), ("Shown in the browser", [False, True, False])):
+        assert [text in row for row in rows] == expected
     page.check("links")
-    page.activate(re.compile("^End the link that works until"))
+    page.activate(re.compile("^End the link to c.txt that works until"))
+    page.see("c.txt has a link that works until")
     page.activate("End link")
     page.see_no("c.txt")
     page.until("the focus", lambda: page.run("return document.activeElement.closest('tr')?.innerText.includes('b.txt')"))
@@ -205,7 +207,7 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     page.reload()
     page.see("in 1 hour")
     assert path not in page.run("return document.documentElement.outerHTML")
-    page.activate(re.compile("^End the link that works until"))
+    page.activate(re.compile("^End the link to a.txt that works until"))
     page.see("End this link?")
     page.activate("End link")
     page.see("The link has ended.", "No links")
