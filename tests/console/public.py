@@ -332,6 +332,27 @@ def test_nothing_is_said_to_come_by_mail_where_the_service_sends_none(page, star
     page.see_no("by e-mail")
 
 
+def test_a_page_shows_its_title_and_names_its_modules_before_any_of_them_arrives(page):
+    places = "return ['.brand', 'h1'].map(part => document.querySelector(part).getBoundingClientRect().y)"
+    for path, heading in (("/console", ""), ("/console/link#x", "A file for you"),
+                          ("/console/reset", "Choose a password"), ("/console/register", "Create an account"),
+                          ("/console/confirm", "Confirm your e-mail address"),
+                          ("/console/forgotten", "Reset your password")):
+        page.open("/healthz")
+        page.cdp("Emulation.setScriptExecutionDisabled", value=True)
+        page.open(path)
+        page.see("Cloakroom", heading)
+        before = page.run(places)
+        page.cdp("Emulation.setScriptExecutionDisabled", value=False)
+        page.reload()
+        page.until("page that is drawn", lambda: page.run("return document.querySelector('.frame h1')?.textContent"))
+        assert page.run(places) == before, path
+        loaded, named = page.run("""return [performance.getEntriesByType("resource").map(entry => entry.name),
+            [...document.querySelectorAll("link[rel=modulepreload], script[src]")].map(named => named.href ?? named.src)
+            ]""")
+        assert [name for name in loaded if name.endswith(".js") and name not in named] == [], path
+
+
 def test_page_that_does_not_exist(page):
     page.open("/console/nothing/here")
     page.see("Page not found")
