@@ -1,6 +1,5 @@
 //! The console: a page for people, and the script modules and styles that it loads, which are parts of the binary.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::json;
@@ -13,7 +12,7 @@ use crate::model::media_type::spellings;
 /// Includes files of a folder at compile time, each with its name.
 macro_rules! files {
     ($folder:literal $($name:literal)*) => {
-        &[$(($name, include_bytes!(concat!($folder, $name)))),*]
+        &[$(($name, include_str!(concat!($folder, $name)))),*]
     };
 }
 
@@ -24,7 +23,7 @@ const CONSOLE: &str = include_str!("../console/index.html");
 
 /// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
 #[rustfmt::skip]
-const ASSETS: &[(&str, &[u8])] = files!("../console/"
+const ASSETS: &[(&str, &str)] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "contents.js" "controls.js" "dialogs.js" "dom.js"
     "drops.js" "errors.js" "file-actions.js" "file-links.js" "file-list.js" "file-marks.js" "file-type.js"
     "folders.js" "format.js" "forms.js" "frame.js" "icon.svg" "limits.js" "mail-token.js" "main.js" "notices.js"
@@ -54,7 +53,7 @@ const PAGES: [(&str, &str, Option<&str>); 7] = [
 ];
 
 /// The pages and all that they load: path, name of the file, and content.
-pub fn files(config: &Config) -> impl Iterator<Item = (String, &'static str, Cow<'static, [u8]>)> {
+pub fn files(config: &Config) -> impl Iterator<Item = (String, &'static str, String)> {
     let mut hash = Sha256::new_with_prefix(CONSOLE);
     let contents: Vec<_> = ASSETS.iter().map(|(_, content)| without_comments(content)).collect();
     for ((name, _), content) in ASSETS.iter().zip(&contents) {
@@ -64,21 +63,19 @@ pub fn files(config: &Config) -> impl Iterator<Item = (String, &'static str, Cow
     }
     let assets = format!("/console/{}", hex(&hash.finalize()[..VERSION_BYTES]));
     let pages = PAGES.map(|(path, module, heading)| {
-        let page = console(config, &assets, module, heading).into_bytes();
-        (path.to_owned(), "index.html", Cow::Owned(page))
+        (path.to_owned(), "index.html", console(config, &assets, module, heading))
     });
-    let files = ASSETS.iter().zip(contents).map(move |((name, _), content)| {
-        (format!("{assets}/{name}"), *name, Cow::Owned(content.into_bytes()))
-    });
+    let files = ASSETS.iter().zip(contents);
+    let files = files.map(move |((name, _), content)| (format!("{assets}/{name}"), *name, content));
     pages.into_iter().chain(files)
 }
 
 /// A module or a style sheet with empty lines in place of those that are comments: a quarter of what a first visit
 /// loads, compressed, and half a second in a slow network. What browsers say of a line is still true.
-fn without_comments(content: &[u8]) -> String {
+fn without_comments(content: &str) -> String {
     let mut is_inside = false;
     let mut kept = String::with_capacity(content.len());
-    for line in std::str::from_utf8(content).unwrap_or_default().lines() {
+    for line in content.lines() {
         let text = line.trim();
         let is_end = text.ends_with("*/");
         // What follows the type of something in its line is no comment.
@@ -105,16 +102,14 @@ fn add_module(name: &'static str, found: &mut BTreeSet<&'static str>) {
 /// The modules that one imports when it is loaded. What it imports while the page is used is named in a call, such as
 /// `import("./preview.js")`.
 fn imports_of(module: &str) -> impl Iterator<Item = &'static str> {
-    let folder = module.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let content =
-        ASSETS.iter().find(|(name, _)| *name == module).map_or(&[][..], |(_, content)| *content);
-    let text = std::str::from_utf8(content).unwrap_or_default();
+    let folder = module.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+    let text = ASSETS.iter().find(|(name, _)| *name == module).map_or("", |(_, content)| content);
     let imports = text.split(" from \"").skip(1).chain(text.split("\nimport \"").skip(1));
-    imports.filter_map(|rest| rest.split('"').next()).filter_map(move |import| {
-        let path = match import.strip_prefix("../") {
-            Some(path) => path.to_owned(),
-            None if folder.is_empty() => import.trim_start_matches("./").to_owned(),
-            None => format!("{folder}/{}", import.trim_start_matches("./")),
+    imports.filter_map(move |rest| {
+        let import = rest.split('"').next()?;
+        let path = match import.strip_prefix("./") {
+            Some(path) => format!("{folder}{path}"),
+            None => import.trim_start_matches("../").to_owned(),
         };
         ASSETS.iter().find(|(name, _)| *name == path).map(|(name, _)| *name)
     })
@@ -176,8 +171,7 @@ mod tests {
         assert!(found.remove("index.html"));
         let listed: Vec<_> = ASSETS.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(listed, found.into_iter().collect::<Vec<_>>(), "in alphabetical order");
-        for (name, content) in ASSETS {
-            let text = std::str::from_utf8(content).expect("UTF-8");
+        for (name, text) in ASSETS {
             assert!(text.lines().count() <= 400, "{name} has more than 400 lines");
             let longest = text.lines().map(|line| line.chars().count()).max();
             assert!(longest <= Some(120), "{name} has a line of {longest:?} characters");
@@ -187,21 +181,20 @@ mod tests {
     #[test]
     fn lines_that_are_comments_become_empty_and_all_others_stay() {
         let text = "// a\nb; // c\n/** d\n * e */\n  /** f */ g\n/* h */\ni(\"/*\")\n";
-        assert_eq!(without_comments(text.as_bytes()), "\nb; // c\n\n\n  /** f */ g\n\ni(\"/*\")\n");
+        assert_eq!(without_comments(text), "\nb; // c\n\n\n  /** f */ g\n\ni(\"/*\")\n");
     }
 
     /// What the script that draws a page would name otherwise than its document would change before the person's eyes.
     #[test]
     fn every_import_is_followed_and_the_headings_are_those_of_the_texts() {
-        let text = |content| std::str::from_utf8(content).expect("UTF-8");
         for (name, content) in ASSETS {
-            let written = text(content).lines().filter(|line| line.starts_with("import ")).count();
+            let written = content.lines().filter(|line| line.starts_with("import ")).count();
             assert_eq!(imports_of(name).count(), written, "{name}");
         }
         for (path, module, heading) in PAGES {
             assert!(ASSETS.iter().any(|(name, _)| *name == module), "{path}");
             let title = format!("title: \"{}", heading.unwrap_or_default());
-            assert!(ASSETS.iter().any(|(_, content)| text(content).contains(&title)), "{path}");
+            assert!(ASSETS.iter().any(|(_, content)| content.contains(&title)), "{path}");
         }
     }
 }

@@ -71,8 +71,10 @@ impl Pages {
         let mut by_path =
             HashMap::from([page("/openapi.json", "openapi.json", document.into_bytes().into())]);
         #[cfg(feature = "extras")]
-        by_path
-            .extend(console::files(config).map(|(path, name, content)| page(&path, name, content)));
+        by_path.extend(
+            console::files(config)
+                .map(|(path, name, content)| page(&path, name, content.into_bytes().into())),
+        );
         by_path.extend(DOCS.map(|(path, name, content)| page(path, name, content.into())));
         Pages { by_path, start: if config.console { "/console" } else { "/docs" } }
     }
