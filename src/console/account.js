@@ -1,19 +1,24 @@
-// What the pages of one's own account share: their navigation, and dialogs of what is shown only once.
+// What the pages of one's own account share: their navigation, a field, and dialogs of what is shown only once.
 
 import { button, pageHead, pagesNav } from "./controls.js";
 import { dialog } from "./dialogs.js";
-import { el } from "./dom.js";
+import { el, focusOn } from "./dom.js";
 import { formatBytes, formatNumber } from "./format.js";
+import { notify } from "./frame.js";
 import { account as t } from "./texts/account.js";
 
 const PAGES = [
-  { href: "/console/account", label: t.profile.entry },
-  { href: "/console/account/password", label: t.password.entry },
-  { href: "/console/account/second-factor", label: t.second_factor.entry },
-  { href: "/console/account/sessions", label: t.sessions.entry },
-  { href: "/console/account/tokens", label: t.tokens.entry },
-  { href: "/console/account/leave", label: t.leave.entry },
+  { href: "/console/account", label: t.profile.title },
+  { href: "/console/account/password", label: t.password.title },
+  { href: "/console/account/second-factor", label: t.second_factor.title },
+  { href: "/console/account/sessions", label: t.sessions.title },
+  { href: "/console/account/tokens", label: t.tokens.title },
+  { href: "/console/account/leave", label: t.leave.title },
 ];
+
+/** The field for the password without which the service changes nothing that gives somebody else the account. */
+export const CURRENT_PASSWORD = { name: "current_password", label: t.current_password, type: "password", required: true,
+  autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] };
 
 /** How much of what an account may have it has. */
 export const usage = (stats) => t.profile.usage({
@@ -24,6 +29,12 @@ export const usage = (stats) => t.profile.usage({
 /** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
 export function accountPage(title, head, ...children) {
   return el("div", {}, pagesNav(t.navigation, PAGES), pageHead(title, head), children);
+}
+
+/** Says what was done. Where the page `isShown` anew, the button of it is gone, and the focus goes to the heading. */
+export function sayDone(text, isShown) {
+  if (isShown) focusOn();
+  notify(text);
 }
 
 /**

@@ -1,11 +1,9 @@
 // What the pages for administrators share about accounts: how they are named, linked to and found.
 
-import { get } from "./api.js";
+import { ApiError, get } from "./api.js";
 import { el, nameText, replace } from "./dom.js";
-import { ApiError } from "./errors.js";
 import { admin } from "./texts/admin.js";
 
-const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 /** How many accounts the API lists in one answer. */
 const MAX_ACCOUNTS = 100;
 /** Pages of accounts in which one is looked for. A text that more of them match says too little. */
@@ -28,12 +26,11 @@ export function addressText(address) {
 }
 
 /** Whether a text is an id. */
-export const isId = (text) => UUID.test(text);
+export const isId = (text) => /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(text);
 
 /** A link to an account of which only the id is known. It shows the id until `nameLinks` knows a name. */
-export function accountLink(id) {
-  return el("a", { class: "clamp", href: `/console/users/${id}`, data: { account: id }, title: id }, shortId(id));
-}
+export const accountLink = (id) =>
+  el("a", { class: "clamp", href: `/console/users/${id}`, "data-account": id, title: id }, shortId(id));
 
 /** Writes the names of accounts into the links of `accountLink` inside an element. */
 export async function nameLinks(element, signal) {

@@ -1,14 +1,23 @@
-// Everything that goes to the API but contents of files: the tokens, their renewal, and requests.
+// Everything that goes to the API but contents of files: the tokens, their renewal, and requests. Below: what it
+// refuses, as sentences for people.
 //
 // The refresh token is kept in `sessionStorage`, for one tab, and also in `localStorage` where the person wants to stay
 // signed in. The access token and what is known of the user are kept for the tab alone, so that a reload goes on with
-// them. Whenever what is known of the signed-in user changes, there is an event
-// `session`; before it another one, `person`, where it is another user or nobody: whoever keeps anything of a person
-// drops it then.
+// them. Whenever what is known of the signed-in user changes, there is an event `session`; before it another one,
+// `person`, where it is another user or nobody: whoever keeps anything of a person drops it then.
 
-import { ApiError, errorOf, offlineError } from "./errors.js";
-import { announce, askForSession, endForAll, inTurn, isNewest, isSamePerson, isSameSession, listen, setNewest,
-  settle } from "./tabs.js";
+import { announce, askForSession, endForAll, inTurn, isNewest, isSamePerson, isSameSession, listen, setNewest, settle }
+  from "./tabs.js";
+import { texts } from "./texts.js";
+
+/**
+ * What the service offers and takes in its present settings, which it writes into the page: `{ registration,
+ * passwordResets, emailConfirmation, types, spellings, fileBytes, trashDays, userBytes, userFiles }`. That is: whether
+ * people may make accounts of their own and ask for links to new passwords, and must confirm addresses, the media types
+ * of files, all names under which files of these types may be sent, the most bytes of a file, for how many days deleted
+ * files can be restored, and the most bytes and files of an account that has no limits of its own.
+ */
+export const service = JSON.parse(document.getElementById("service").textContent);
 
 const BASE = "/api/v1";
 const REFRESH_TOKEN = "cloakroom.refresh_token";
@@ -20,18 +29,24 @@ const TIMEOUT = 60_000;
 const MARGIN = 15_000;
 const KEY_REASONS = ["API_KEY_REQUIRED", "EXPORT_API_KEY_REQUIRED", "INVALID_API_KEY"];
 const ENDED = "SESSION_LOST";
+/** Statuses that pass by themselves, and the seconds until the next try where the service does not name them. */
+const PASSING = [429, 502, 503, 504];
+const WAIT = 5;
 
 let access = null;
 let expiresAt = 0;
 let user = null;
-let refreshing = null;
-let recovering = null;
-let askingForKey = null;
 
-/** Who is asked where a request cannot go on by itself. The frame sets both; each answers whether to send again. */
+/** A function that does `work` once for all who call it meanwhile. */
+export function shared(work) {
+  let running = null;
+  return (...given) => (running ??= work(...given).finally(() => { running = null; }));
+}
+
+/** Who is asked where a request cannot go on by itself; each answers whether to send again. */
 const ask = { signIn: async () => false, apiKey: async (_error) => false };
-export function whenNeeded(handlers) {
-  Object.assign(ask, handlers);
+export function whenNeeded({ signIn, apiKey }) {
+  Object.assign(ask, { signIn: shared(signIn), apiKey: shared(apiKey) });
 }
 
 const refreshToken = () => sessionStorage.getItem(REFRESH_TOKEN);
@@ -144,12 +159,8 @@ function goOn(own) {
 
 /** Ends this tab's session, at the service too; answers whether the service was told. */
 export async function signOut() {
-  let failure = null;
-  try {
-    await request("POST", "/auth/logout", { query: { scope: "local" }, again: false });
-  } catch (error) {
-    failure = error;
-  }
+  const told = post("/auth/logout", undefined, { query: { scope: "local" }, again: false });
+  const failure = await told.then(() => null, (error) => error);
   const hadNewest = forget();
   return !failure || (isEnded(failure) && hadNewest);
 }
@@ -163,9 +174,8 @@ export async function signOut() {
  * An expired access token is renewed and the request sent again; a missing API key is asked for, and so is signing in
  * after a lost session, unless `again` is false.
  */
-async function request(method, path, options = {}) {
-  return authorized(options, (token) => send(method, path, options, token));
-}
+const request = (method, path, options = {}) =>
+  authorized(options, (token) => send(method, path, options, token));
 
 export const get = (path, query, signal) => request("GET", path, { query, signal });
 export const getTagged = (path, options) => request("GET", path, { ...options, tagged: true });
@@ -189,7 +199,8 @@ export async function authorized(/** @type {any} */ { anonymous = false, again =
   for (let tries = 1; ; tries += 1) {
     let token = null;
     try {
-      if (!anonymous) token = await accessToken();
+      if (!anonymous && !hasAccess()) await renew();
+      if (!anonymous) token = access;
       checkOwner();
       const answer = await withKey(() => attempt(token));
       checkOwner();
@@ -199,7 +210,8 @@ export async function authorized(/** @type {any} */ { anonymous = false, again =
       checkOwner();
       if (anonymous || tries === 5 || !isEnded(error)) throw error;
       if (error.reason === ENDED || isRenewed) {
-        if (!again || !(await recover())) throw error;
+        // The page stays as it is while the person is asked to sign in again, unless it is left.
+        if (!again || !user || !(await ask.signIn())) throw error;
       } else {
         isRenewed = true;
         if (token === access) expiresAt = 0;
@@ -208,16 +220,8 @@ export async function authorized(/** @type {any} */ { anonymous = false, again =
   }
 }
 
-async function accessToken() {
-  if (!hasAccess()) await renew();
-  return access;
-}
-
 /** Renews both tokens, once for all requests that wait for it. */
-function renew() {
-  refreshing ??= withKey(renewInTurn).finally(() => { refreshing = null; });
-  return refreshing;
-}
+const renew = shared(() => withKey(renewInTurn));
 
 const hasAccess = () => access && Date.now() <= expiresAt - MARGIN;
 
@@ -259,34 +263,20 @@ async function exchange() {
   }
 }
 
-/** Asks to sign in again, once for all requests that wait for it, with the page left as it is, unless it is left. */
-async function recover() {
-  if (!user) return false;
-  recovering ??= ask.signIn().finally(() => { recovering = null; });
-  return recovering;
-}
-
 /** Does `attempt()`, again with another API key where the service asks for one and the person gives it. */
 async function withKey(attempt) {
   for (;;) {
     try {
       return await attempt();
     } catch (error) {
-      if (!KEY_REASONS.includes(error.reason) || !(await askForKey(error))) throw error;
+      if (!KEY_REASONS.includes(error.reason) || !(await ask.apiKey(error))) throw error;
     }
   }
 }
 
-function askForKey(error) {
-  askingForKey ??= ask.apiKey(error).finally(() => { askingForKey = null; });
-  return askingForKey;
-}
-
 const apiKey = () => sessionStorage.getItem(API_KEY);
 /** Keeps the API key for this tab; requests carry it from now on. */
-export function setApiKey(key) {
-  sessionStorage.setItem(API_KEY, key);
-}
+export const setApiKey = (key) => sessionStorage.setItem(API_KEY, key);
 
 export function headersFor(token) {
   /** @type {Record<string, string>} */
@@ -306,7 +296,6 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
   const headers = headersFor(token);
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (tag) headers["If-Match"] = tag;
-  const address = addressOf(path, query);
   // Made out here, and `Headers` checks them: a request that cannot be sent says nothing about the service.
   /** @type {RequestInit} */
   const options = {
@@ -318,7 +307,7 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
   let response;
   let text;
   try {
-    response = await fetch(address, options);
+    response = await fetch(addressOf(path, query), options);
     text = await response.text();
   } catch (error) {
     signal?.throwIfAborted();
@@ -330,4 +319,70 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
   // Proxies that compress mark an entity tag as that of another form, which no `If-Match` may name.
   const current = response.headers.get("ETag")?.replace(/^W\/|-+[a-z]+(?="$)/g, "");
   return { answer, tag: current, wait: Number(response.headers.get("Retry-After")) };
+}
+
+/**
+ * A refusal of the API, or no answer at all (`status` 0).
+ *
+ * `message` is the sentence to show, `reason` the API's stable word, `fields` the sentences of single fields by the
+ * API's names, and `retryAt` the time in milliseconds from which a repetition may work, or `null`.
+ */
+export class ApiError extends Error {
+  constructor({ status, reason = "", detail = "", hint = "", fields = {}, wait = null }) {
+    super(sentenceOf(status, reason, detail, hint, fields));
+    this.name = "ApiError";
+    this.status = status;
+    this.reason = reason;
+    this.fields = fields;
+    this.retryAt = wait == null ? null : Date.now() + wait * 1000;
+  }
+}
+
+/** The error of a response, whose body has either of the two shapes that the service can be set to. */
+export function errorOf(status, header, body) {
+  const wait = Number(header("Retry-After")) || (PASSING.includes(status) ? WAIT : null);
+  let answer = {};
+  try {
+    answer = JSON.parse(body) ?? {};
+  } catch {
+    // A proxy's page: the status says enough.
+  }
+  const envelope = answer.error;
+  const detail = envelope ? envelope.message : answer.detail;
+  const list = (envelope ? envelope.details : answer.detail) ?? [];
+  return new ApiError({
+    status,
+    reason: (envelope ?? answer).reason ?? answer.error_code,
+    detail: typeof detail === "string" ? detail : "",
+    hint: answer.hint ?? (typeof list.hint === "string" ? list.hint : ""),
+    fields: fieldsOf(Array.isArray(list) ? list : []),
+    wait,
+  });
+}
+
+function fieldsOf(list) {
+  const fields = {};
+  for (const { loc = [], msg } of list) {
+    const name = loc.slice(1).find((part) => typeof part === "string") ?? loc[0];
+    if (name && msg) fields[name] = `${fields[name] ? `${fields[name]} ` : ""}${msg.replace(/\.?$/, ".")}`;
+  }
+  return fields;
+}
+
+/** The error of a request that got no answer. */
+export const offlineError = (cause) =>
+  new ApiError({ status: 0, reason: cause?.name === "TimeoutError" ? "NO_ANSWER" : "OFFLINE", wait: WAIT });
+
+/** What `import()` of a part of a page answers. It fails where the service is away, or is another version by now. */
+export const loaded = (module) => module.catch(() => { throw new ApiError({ status: 0, reason: "UNLOADABLE" }); });
+
+function sentenceOf(status, reason, detail, hint, fields) {
+  const known = texts.errors[reason] ?? (detail ? "" : texts.errors[status]);
+  if (known) return known;
+  const ofFields = Object.values(fields).join(" ");
+  if (status === 422 && ofFields) return ofFields;
+  // Hints that name endpoints are for programs; the others are for people.
+  const shown = /\/api\/v1|`[a-z_]+`:|Authorization/.test(hint) ? "" : hint.replaceAll("`", "");
+  const sentence = detail ? detail.replace(/\.?$/, ".") : texts.errors.unknown;
+  return shown ? `${sentence} ${shown}` : sentence;
 }

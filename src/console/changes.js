@@ -1,7 +1,6 @@
 // Following the changes of one's own files, so that a list shows what happened to them in other tabs and programs.
 
-import { getTagged } from "./api.js";
-import { ApiError } from "./errors.js";
+import { ApiError, getTagged } from "./api.js";
 
 /** Seconds for which the service may wait for a change, and most changes of an answer. */
 const WAIT = 30;

@@ -1,22 +1,24 @@
-// Requests whose bytes are counted while they move: uploads, downloads and exports.
+// Requests whose bytes are counted while they move: uploads, downloads and exports, which are then saved.
 
-import { addressOf, authorized, headersFor } from "./api.js";
-import { errorOf, offlineError } from "./errors.js";
+import { addressOf, authorized, errorOf, headersFor, offlineError } from "./api.js";
+import { el } from "./dom.js";
 
 /** Milliseconds without progress after which an upload or a download is given up. */
 const STALLED = 60_000;
 /** Milliseconds for which what takes long is waited for: an upload that a proxy may be passing on, or an export. */
-export const UNANSWERED = 600_000;
+const UNANSWERED = 600_000;
+/** Milliseconds after which the browser has surely begun to save, and the contents may go. */
+const BEGUN = 60_000;
 
 /**
- * Uploads a file and answers its metadata. One that is sent again with the same `key` is stored once. `fields` are
- * further parts, such as `description`; `progress(sent, total)` is called with bytes; `signal` gives the upload up (an
- * `AbortError`). A token that has expired when the service looks at it is renewed, and the file sent again.
+ * Uploads a file and answers its metadata. One that is sent again with the same `key` is stored once.
+ * `progress(sent)` is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when
+ * the service looks at it is renewed, and the file sent again.
  */
-export async function upload(file, /** @type {any} */ { key, fields = {}, progress = () => {}, signal }) {
-  const { body, type } = formOf(file, fields);
+export async function upload(file, { key, progress, signal }) {
+  const { body, type } = formOf(file);
   const headers = { "Content-Type": type, "Idempotency-Key": key };
-  const counted = (sent) => progress(Math.min(sent, file.size), file.size);
+  const counted = (sent) => progress(Math.min(sent, file.size));
   const answer = await authorized({ signal }, (token) =>
     transfer("POST", "/uploads", { body, headers, progress: counted, signal }, token));
   return JSON.parse(await answer.contents.text());
@@ -35,13 +37,12 @@ export function download(path, /** @type {any} */ { progress = () => {}, ...opti
  * The form of an upload (RFC 7578). `FormData` would send a quote in a name as `%22`, which could be a part of the name
  * as well; `filename*` (RFC 8187) says every name as it is. The boundary is random, so no file can hold it.
  */
-function formOf(file, fields) {
+function formOf(file) {
   const boundary = [...crypto.getRandomValues(new Uint32Array(5))].map((word) => word.toString(36)).join("");
-  const part = (disposition) => `--${boundary}\r\nContent-Disposition: form-data; ${disposition}\r\n`;
-  const texts = Object.entries(fields).map(([name, value]) => `${part(`name="${name}"`)}\r\n${value}\r\n`);
   const name = encodeURIComponent(file.name.toWellFormed());
-  const head = `${part(`name="file"; filename*=UTF-8''${name}`)}Content-Type: ${file.type}`;
-  const body = new Blob([...texts, `${head}\r\n\r\n`, file, `\r\n--${boundary}--\r\n`]);
+  const disposition = `Content-Disposition: form-data; name="file"; filename*=UTF-8''${name}`;
+  const head = `--${boundary}\r\n${disposition}\r\nContent-Type: ${file.type}\r\n\r\n`;
+  const body = new Blob([head, file, `\r\n--${boundary}--\r\n`]);
   return { body, type: `multipart/form-data; boundary=${boundary}` };
 }
 
@@ -82,4 +83,34 @@ async function transfer(method, path, /** @type {any} */ options, token) {
   const disposition = moving.getResponseHeader("Content-Disposition");
   if (moving.status < 300) return { contents: moving.response, disposition };
   throw errorOf(moving.status, (name) => moving.getResponseHeader(name), await moving.response.text());
+}
+
+/**
+ * Asks for a CSV file, with the byte order mark by which Excel sees that it is UTF-8, and lets the browser save it
+ * under the name that the API gives it. Answers `{ name, size }`. The contents are saved only when they are whole: a
+ * broken transfer throws, and leaves no file that looks complete. It is given up where the person signs out.
+ */
+export async function saveAttachment(path, query) {
+  const stop = new AbortController();
+  const { signal } = stop;
+  addEventListener("person", () => stop.abort(), { signal });
+  try {
+    const options = { query: { ...query, bom: true }, signal, patience: UNANSWERED };
+    const { contents, disposition } = await download(path, options);
+    const name = /filename=([\w.-]+)/.exec(disposition)?.[1] ?? "export.csv";
+    save(contents, name);
+    return { name, size: contents.size };
+  } finally {
+    stop.abort(); // takes the listener away
+  }
+}
+
+/**
+ * Lets the browser save a text or a `Blob` under a name. The address of the contents is of this origin, so they get a
+ * type that no browser shows: a file may be a page with scripts.
+ */
+export function save(contents, name) {
+  const address = URL.createObjectURL(new Blob([contents], { type: "application/octet-stream" }));
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), BEGUN);
 }

@@ -1,7 +1,7 @@
 // Buttons that say that they work, countdowns, errors in their place, and loading without jumps.
 
-import { ApiError } from "./errors.js";
-import { append, el, hiddenText, icon, replace } from "./dom.js";
+import { ApiError } from "./api.js";
+import { el, hiddenText, icon, replace } from "./dom.js";
 import { formatClock } from "./format.js";
 import { texts } from "./texts.js";
 
@@ -34,10 +34,7 @@ export function button(label, options = {}) {
 }
 
 /** Whether a dialog has come up above the element: then nobody can press it, and it need not say that it works. */
-function isBehindDialog(element) {
-  const top = [...document.querySelectorAll("dialog[open]")].at(-1);
-  return Boolean(top) && !top.contains(element);
-}
+const isBehindDialog = (element) => [...document.querySelectorAll("dialog[open]")].at(-1)?.contains(element) === false;
 
 /** Marks a button as busy; answers the function that ends this, or `null` where it is busy already. */
 export function begin(element, busy = texts.working) {
@@ -57,9 +54,8 @@ export function begin(element, busy = texts.working) {
 }
 
 /** A link that looks like a button. */
-export function buttonLink(label, href, /** @type {any} */ { kind = "", drawing, ...rest } = {}) {
-  return el("a", { class: `button ${kind}`, href, ...rest }, drawing && icon(drawing), label);
-}
+export const buttonLink = (label, href, /** @type {any} */ { kind = "", drawing, ...rest } = {}) =>
+  el("a", { class: `button ${kind}`, href, ...rest }, drawing && icon(drawing), label);
 
 /** A button with a drawing only; `label` is what screen readers say and what the pointer shows. */
 export function iconButton(label, drawing, options = {}) {
@@ -74,9 +70,7 @@ export function copyButton(text, label = texts.copy, options = {}) {
   const caption = element.querySelector(".button-text");
   const said = el("span", { class: "visually-hidden", role: "status" });
   element.addEventListener("click", async () => {
-    const answer = (await copy(text, element)) ? texts.copied : texts.not_copied;
-    caption.textContent = answer;
-    said.textContent = answer;
+    caption.textContent = said.textContent = (await copy(text, element)) ? texts.copied : texts.not_copied;
     setTimeout(() => {
       caption.textContent = label;
       said.textContent = "";
@@ -128,24 +122,24 @@ export function countdown(moment, ended = () => {}) {
  * called when the wait is over; `isAutomatic` says that the next try comes by itself then.
  */
 export function errorParts(error, /** @type {any} */ { ended, isAutomatic = false } = {}) {
-  if (!(error instanceof ApiError)) console.error(error);
-  /** @type {any} */
-  const known = error instanceof ApiError ? error : { message: texts.errors.unknown };
-  const parts = [known.message];
-  const waits = known.retryAt && (isAutomatic || known.status !== 0);
-  if (waits) parts.push(" ", isAutomatic ? texts.next_try : texts.next_time, " ", countdown(known.retryAt, ended), ".");
-  if (known.reason === "ADMIN_SECOND_FACTOR_REQUIRED") {
-    parts.push(" ", el("a", { href: "/console/account/second-factor" }, texts.set_up_second_factor));
+  if (!(error instanceof ApiError)) {
+    console.error(error);
+    return [texts.errors.unknown];
   }
-  return parts;
+  const { message, reason, retryAt, status } = error;
+  const needsFactor = reason === "ADMIN_SECOND_FACTOR_REQUIRED";
+  return [message,
+    retryAt && (isAutomatic || status !== 0)
+      && [" ", isAutomatic ? texts.next_try : texts.next_time, " ", countdown(retryAt, ended), "."],
+    needsFactor && [" ", el("a", { href: "/console/account/second-factor" }, texts.set_up_second_factor)],
+  ];
 }
 
 /** A box that explains an error; `role="alert"` reads it out. With `again` it has a button for another try. */
 export function errorBox(error, /** @type {any} */ { again } = {}) {
-  const box = el("div", { class: "error-box", role: "alert" });
-  append(box, el("p", {}, errorParts(error, { ended: again, isAutomatic: Boolean(again) })));
-  if (again) append(box, button(texts.try_again, { act: again }));
-  return box;
+  const parts = errorParts(error, { ended: again, isAutomatic: Boolean(again) });
+  const retry = again && button(texts.try_again, { act: again });
+  return el("div", { class: "error-box", role: "alert" }, el("p", {}, parts), retry);
 }
 
 /** Grey lines of the height of what is being loaded. */
@@ -155,9 +149,8 @@ export function skeleton(lines = 3) {
 }
 
 /** What stands where there is nothing yet: a title, a sentence that says what to do, and a button or link for it. */
-export function emptyState(title, text, action) {
-  return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), text && el("p", {}, text), action);
-}
+export const emptyState = (title, text, action) =>
+  el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), text && el("p", {}, text), action);
 
 /** Refusals that the same request meets again. */
 const FINAL = [403, 404, 413, 422];
@@ -219,9 +212,9 @@ export function replaceKeepingFocus(place, make) {
   replace(place, make());
   if (!before || document.activeElement !== document.body) return;
   const [same, ...others] = wasOnly ? alike() : [];
-  const target = same && !others.length ? same : place;
-  if (target === place) place.setAttribute("tabindex", "-1");
-  target.focus({ preventScroll: true });
+  if (same && !others.length) return same.focus({ preventScroll: true });
+  place.setAttribute("tabindex", "-1");
+  place.focus({ preventScroll: true });
 }
 
 /** The head of a page: its heading, which gets the focus when the page is shown, a line below it, and its buttons. */

@@ -21,7 +21,7 @@ export function dialog(title, body, { keep = false, wide = false } = {}) {
   const titleId = uniqueId("dialog");
   const before = document.activeElement;
   let result;
-  const element = el("dialog", { "aria-labelledby": titleId, class: wide ? "wide" : "", data: keep ? { keep } : {} });
+  const element = el("dialog", { "aria-labelledby": titleId, class: wide ? "wide" : "", "data-keep": keep });
   const head = el("div", { class: "dialog-head" }, el("h2", { id: titleId, tabindex: "-1" }, title));
   const works = () => element.querySelector(WORKING) !== null;
   const stays = () => keep || works();
@@ -38,18 +38,21 @@ export function dialog(title, body, { keep = false, wide = false } = {}) {
   document.body.append(element);
   element.showModal();
   (element.querySelector(FIRST) ?? head.firstChild).focus();
+  const close = (value) => {
+    result = value;
+    element.close();
+  };
   return {
     element,
-    close(value) {
-      result = value;
-      element.close();
-    },
+    close,
     giveUp,
     result: new Promise((resolve) => {
       element.addEventListener("close", () => {
         document.removeEventListener("keydown", heedEscape, true);
         element.remove();
-        focusAgain(before);
+        // Focus goes back to where it was or, where that is gone and nothing else has it, to the heading of the page.
+        const isThere = before?.isConnected && before !== document.body;
+        if (isThere || document.activeElement === document.body) focusOn(before);
         resolve(result);
       });
     }),
@@ -65,18 +68,11 @@ export function closeDialogs({ all }) {
   for (const element of document.querySelectorAll(which)) /** @type {any} */ (element).close();
 }
 
-/** Focus goes back to where it was or, where that is gone and nothing else has it, to the heading of the page. */
-function focusAgain(before) {
-  const isThere = before?.isConnected && before !== document.body;
-  if (isThere || document.activeElement === document.body) focusOn(before);
-}
-
 /**
  * Asks before something is done. `act` is done inside the dialog: its button says that it works, an error stands above
  * the buttons, and the dialog closes when it is done. Answers whether it was done.
  */
-export function confirmDialog(title, text,
-  /** @type {any} */ { label, busy, act, danger = false, cancel = texts.cancel }) {
+export function confirmDialog(title, text, /** @type {any} */ { label, busy, act, danger, cancel = texts.cancel }) {
   const problem = el("div", {});
   const go = button(label, {
     kind: danger ? "danger" : "primary",
@@ -103,8 +99,8 @@ export const STAY = Symbol("stay");
  * options need the form itself, they are a function of one that answers the form.
  */
 export function formDialog(title, described) {
-  const given = typeof described === "function" ? described(() => made) : described;
-  const { text, keep, wide, cancel = texts.cancel, ...options } = given;
+  const { text, keep, cancel = texts.cancel, ...options } =
+    typeof described === "function" ? described(() => made) : described;
   let box;
   const back = button(cancel, { on: { click: () => box.giveUp() } });
   const send = async (values) => {
@@ -112,7 +108,7 @@ export function formDialog(title, described) {
     if (answer !== STAY) box.close(answer);
   };
   const made = form({ ...options, extra: back, submit: send });
-  box = dialog(title, [[text ?? []].flat().map((part) => el("p", {}, part)), made.element], { keep, wide });
+  box = dialog(title, [[text ?? []].flat().map((part) => el("p", {}, part)), made.element], { keep });
   return box.result;
 }
 

@@ -4,8 +4,8 @@ const SVG = "http://www.w3.org/2000/svg";
 let lastId = 0;
 
 /**
- * Makes an element. `attributes` may hold `class`, `on` (`{ click: function }`), `data` (`{ name: value }`), and any
- * attribute by its name; `true` sets an attribute without a value, `false`, `null` and `undefined` leave it out.
+ * Makes an element. `attributes` may hold `on` (`{ click: function }`) and any attribute by its name; `true` sets one
+ * without a value, `false`, `null` and `undefined` leave it out.
  * Children are nodes, texts, numbers, or lists of these; `null`, `undefined` and `false` are left out.
  */
 export function el(tag, attributes = {}, ...children) {
@@ -21,16 +21,13 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "on") {
       for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
-    } else if (name === "data") {
-      for (const [key, text] of Object.entries(value)) element.dataset[key] = text;
     } else if (name === "href" || name === "src") {
       element.setAttribute(name, safeAddress(value));
     } else if (value !== false && value != null) {
       element.setAttribute(name, value === true ? "" : value);
     }
   }
-  append(element, children);
-  return element;
+  return append(element, children);
 }
 
 /** Appends nodes, texts and numbers, as `el` does. */
@@ -66,7 +63,7 @@ export function focusOn(element, options) {
 export const isInField = () => document.activeElement?.matches("input, select, textarea") ?? false;
 
 /** An identifier that no other element of the page has. */
-export function uniqueId(prefix = "id") {
+export function uniqueId(prefix) {
   lastId += 1;
   return `${prefix}-${lastId}`;
 }
@@ -76,26 +73,16 @@ export function uniqueId(prefix = "id") {
  * (`blob:`, `data:image/`). Anything else, such as `javascript:`, becomes `#`: addresses may come from data.
  */
 function safeAddress(address) {
-  const text = String(address);
-  if (text.startsWith("#") || text.startsWith("blob:") || text.startsWith("data:image/")) return text;
-  try {
-    const url = new URL(text, location.origin);
-    const isHttp = url.protocol === "https:" || url.protocol === "http:";
-    return isHttp && url.origin === location.origin ? text : "#";
-  } catch {
-    return "#";
-  }
+  if (/^(#|blob:|data:image\/)/.test(address)) return address;
+  const isOwn = URL.canParse(address, location.origin) && new URL(address, location.origin).origin === location.origin;
+  return isOwn ? address : "#";
 }
 
 /** A text that only screen readers get. */
-export function hiddenText(text) {
-  return el("span", { class: "visually-hidden" }, text);
-}
+export const hiddenText = (text) => el("span", { class: "visually-hidden" }, text);
 
 /** A text that a person chose, kept apart from what surrounds it whatever direction it is written in. */
-export function nameText(text) {
-  return el("bdi", {}, text);
-}
+export const nameText = (text) => el("bdi", {}, text);
 
 const ICONS = {
   files: "M3.5 2h5.5l3.5 3.5V14h-9z M9 2v3.5h3.5",
@@ -129,6 +116,5 @@ const ICONS = {
 
 /** One of the drawings of `ICONS`, 16 pixels wide, which screen readers leave out. */
 export function icon(name) {
-  const path = svg("path", { d: ICONS[name] });
-  return svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" }, path);
+  return svg("svg", { class: "icon", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }

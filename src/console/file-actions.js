@@ -5,16 +5,13 @@
 // A download is received by this page and then saved, so its token stays in a header. Browsers keep what is received
 // on disk, so a file need not fit into memory.
 
-import { currentUser, del, get, post, put } from "./api.js";
-import { download } from "./contents.js";
+import { ApiError, currentUser, del, get, loaded, post, put, service } from "./api.js";
+import { download, save } from "./contents.js";
 import { button } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, isInField, nameText } from "./dom.js";
-import { ApiError, loaded } from "./errors.js";
 import { formatClock, formatNumber } from "./format.js";
-import { service } from "./limits.js";
-import { notify, notifyError, takeAway } from "./notices.js";
-import { save } from "./save.js";
+import { notify, notifyError, takeAway } from "./frame.js";
 import { texts } from "./texts.js";
 import { addTransfers, dismiss, isTemporary, transferChanged, waitOut } from "./transfers.js";
 import "./tray.js";

@@ -1,14 +1,13 @@
 // Links to files: making them, for one file or several at once, showing them once, and ending them.
 
-import { del, get, post } from "./api.js";
+import { ApiError, del, get, post } from "./api.js";
 import { button, copy, copyButton, load, section, skeleton } from "./controls.js";
 import { confirmDialog, dialog, formDialog } from "./dialogs.js";
 import { append, el, focusOn, nameText, replace } from "./dom.js";
-import { ApiError } from "./errors.js";
 import { patiently, problemsOf } from "./file-actions.js";
 import { formatClock, formatDateTime, formatNumber, formatRelative, timeText } from "./format.js";
 import { field } from "./forms.js";
-import { notify } from "./notices.js";
+import { notify } from "./frame.js";
 import { table } from "./tables.js";
 import { oneFile } from "./texts/one-file.js";
 

@@ -1,15 +1,13 @@
 // A list of one's own files, those that are there or those that were deleted: with search, type, order and pages in its
 // address. It follows the changes of the files by itself.
 
-import { get } from "./api.js";
+import { get, loaded, service } from "./api.js";
 import { followChanges } from "./changes.js";
 import { buttonLink, errorParts, load } from "./controls.js";
 import { append, el, nameText, replace } from "./dom.js";
-import { loaded } from "./errors.js";
 import { markOf } from "./file-marks.js";
 import { isPattern } from "./file-type.js";
 import { formatDate, formatNumber, timeText } from "./format.js";
-import { service } from "./limits.js";
 import { picks } from "./picks.js";
 import { query as currentQuery, withQuery } from "./router.js";
 import { asked, filters, leaveEmptyPage, numbered, pager, table } from "./tables.js";

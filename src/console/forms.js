@@ -1,8 +1,8 @@
 // Forms: fields with their labels, hints and errors, and one button that sends them once.
 
+import { ApiError } from "./api.js";
 import { begin, button, errorParts } from "./controls.js";
 import { el, replace, uniqueId } from "./dom.js";
-import { ApiError } from "./errors.js";
 import { texts } from "./texts.js";
 
 /**
@@ -14,8 +14,7 @@ import { texts } from "./texts.js";
  *   the button waits as long as the API says;
  * - `keeps`: what was typed is worth a question before the page is left without sending it.
  *
- * Answers `{ element, field(name), fail(error), isTyped() }`, where `isTyped` says whether anything was typed since the
- * form was sent last.
+ * Answers `{ element, field(name), isTyped() }`; `isTyped` says whether anything was typed since the form was sent.
  */
 export function form(/** @type {any} */ { fields, label, busy, submit, kind = "primary", extra, keeps = false }) {
   const made = new Map();
@@ -29,14 +28,12 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
   const element = el("form", { novalidate: true, class: "form" },
     nodes, problem, el("div", { class: "form-actions" }, send, extra));
   const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
-  const written = () => JSON.stringify(values());
   let saved = null;
   /** The names of the fields in which something was typed since the form was sent. */
   const typed = new Set();
   element.addEventListener("input", ({ target }) => {
     for (const item of made.values()) if (item.element.contains(target)) typed.add(item.name);
   });
-  const fail = (error) => showFailure(error, { made, problem, send });
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
     const finish = begin(send, busy);
@@ -55,13 +52,13 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
       finish();
     } catch (error) {
       finish();
-      fail(error);
+      showFailure(error, { made, problem, send });
     }
   });
   // What is in the fields before the person comes to them is no change of theirs.
-  element.addEventListener("focusin", () => { saved ??= keeps && written(); });
-  changed.set(element, () => saved && saved !== written());
-  return { element, field: (name) => made.get(name), fail, isTyped: () => typed.size > 0 };
+  element.addEventListener("focusin", () => { saved ??= keeps && JSON.stringify(values()); });
+  changed.set(element, () => saved && saved !== JSON.stringify(values()));
+  return { element, field: (name) => made.get(name), isTyped: () => typed.size > 0 };
 }
 
 /** For each form whether it holds something that is worth keeping and has not been sent. */
@@ -105,32 +102,27 @@ function complete(made) {
 
 function showFailure(error, { made, problem, send }) {
   if (error.name === "AbortError") return;
+  const items = shown(made);
   const rest = [];
   const wrong = new Set();
+  const mark = (item, sentence) => {
+    item.error(sentence);
+    wrong.add(item);
+  };
   for (const [name, sentence] of Object.entries(error instanceof ApiError ? error.fields : {})) {
-    const item = made.get(name) ?? [...made.values()].find(({ names }) => names.includes(name));
-    if (item && !item.element.hidden) {
-      item.error(sentence);
-      wrong.add(item);
-    } else {
-      rest.push(sentence);
-    }
+    const item = items.find((each) => each.name === name || each.names.includes(name));
+    if (item) mark(item, sentence);
+    else rest.push(sentence);
   }
-  const atField = error.reason && [...made.values()].find(({ reasons }) => reasons.includes(error.reason));
-  if (atField && !atField.element.hidden) {
-    atField.error(error.message);
-    wrong.add(atField);
-  } else if (!wrong.size || rest.length) {
+  const atField = error.reason && items.find(({ reasons }) => reasons.includes(error.reason));
+  if (atField) mark(atField, error.message);
+  else if (!wrong.size || rest.length) {
     replace(problem, el("p", {}, rest.length ? rest.join(" ") : errorParts(error, { ended: () => replace(problem) })));
   }
-  [...made.values()].find((item) => wrong.has(item))?.input.focus();
-  if (error.retryAt && error.status) hold(send, error.retryAt);
-}
-
-/** Keeps the button from being pressed until the moment has come. */
-function hold(send, moment) {
+  items.find((item) => wrong.has(item))?.input.focus();
+  if (!error.retryAt || !error.status) return;
   send.setAttribute("aria-disabled", "true");
-  setTimeout(() => send.removeAttribute("aria-disabled"), moment - Date.now());
+  setTimeout(() => send.removeAttribute("aria-disabled"), error.retryAt - Date.now());
 }
 
 /**
@@ -173,13 +165,9 @@ export function field(/** @type {any} */ { name, label, type = "text", value, hi
 
 function inputOf(/** @type {any} */ { type, options = [], optional, ...attributes }) {
   if (type === "textarea") return el("textarea", { rows: 4, dir: "auto", ...attributes });
-  if (type === "select") {
-    const list = options.map(([value, text]) => el("option", { value }, text));
-    return el("select", attributes, list);
-  }
-  const isPlain = type === "text" || type === "search";
-  return el("input", { type, dir: isPlain ? "auto" : false, spellcheck: type === "password" ? "false" : false,
-    ...attributes });
+  if (type === "select") return el("select", attributes, options.map(([value, text]) => el("option", { value }, text)));
+  const dir = (type === "text" || type === "search") && "auto";
+  return el("input", { type, dir, spellcheck: type === "password" && "false", ...attributes });
 }
 
 /** A password's field has a button beside it that shows what was typed. */

@@ -1,31 +1,31 @@
 // What stands around each page: the skip link, the navigation, notices, and the place of the page itself.
 
 import { currentUser, hasSession, isAdmin, signOut } from "./api.js";
-import { button } from "./controls.js";
+import { button, errorParts, iconButton } from "./controls.js";
 import { mayLeave } from "./dialogs.js";
-import { el, icon, nameText, replace } from "./dom.js";
-import { noticePlace, notify } from "./notices.js";
+import { append, el, focusOn, icon, nameText, replace } from "./dom.js";
 import { texts } from "./texts.js";
 
 /** Holds the brand and the heading of some pages already, which stay until a page is shown. */
 const place = /** @type {any} */ (document.getElementById("page"));
 const side = el("header", { class: "side" });
-const frame = el("div", { class: "frame" }, side, noticePlace, place);
+/** The sentences at the top of the page that screen readers announce: what was done, and what failed. */
+const done = el("div", { role: "status" });
+const failed = el("div", { role: "alert" });
+const frame = el("div", { class: "frame" }, side, el("div", { class: "notices" }, done, failed), place);
 
 /** Whose navigation is drawn, as JSON. */
 let drawn = null;
 
-const ENTRIES = [
-  { name: "files", href: "/console/files" },
-  { name: "links", drawing: "link", href: "/console/links" },
-  { name: "account", href: "/console/account" },
-];
-const ADMIN_ENTRIES = [
-  { name: "users", href: "/console/users" },
-  { name: "stats", href: "/console/stats" },
-  { name: "audit", href: "/console/audit" },
-  { name: "exports", href: "/console/exports" },
-];
+/** The entries of the navigation, named as their addresses, texts and drawings are. */
+const ENTRIES = ["files", "links", "account"];
+const ADMIN_ENTRIES = ["users", "stats", "audit", "exports"];
+
+/** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
+const STAY = 6000;
+const STAY_WITH_ACTION = 20_000;
+/** Milliseconds within which a notice belongs to the page that comes, as where what was made is shown there. */
+const JUST_SAID = 2000;
 
 /** Whether what is dragged are files. */
 export const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes("Files"));
@@ -46,8 +46,7 @@ export async function leave() {
 }
 
 async function endSession() {
-  const isTold = await signOut();
-  if (!isTold) notify(texts.main.signed_out_here);
+  if (!(await signOut())) notify(texts.main.signed_out_here);
 }
 
 /** Puts the frame into the document. */
@@ -93,8 +92,8 @@ function drawSide() {
 }
 
 function group(entries, labelledBy) {
-  const links = entries.map(({ name, href, drawing = name }) => el("li", {},
-    el("a", { href, data: { section: name } }, icon(drawing), texts.frame[name])));
+  const links = entries.map((name) => el("li", {}, el("a", { href: `/console/${name}`, "data-section": name },
+    icon(name === "links" ? "link" : name), texts.frame[name])));
   return el("ul", { class: "side-links", "aria-labelledby": labelledBy }, links);
 }
 
@@ -139,4 +138,69 @@ export function showPage(element, /** @type {any} */ { section, isBare = false, 
 /** Names the page in the title of the tab, as when the name of a file has been loaded. */
 export function setTitle(text) {
   document.title = text ? `${text} · ${texts.frame.service}` : texts.frame.service;
+}
+
+/**
+ * A page without the navigation. Answers `draw(title, ...content)`, which shows that below the name of the service and
+ * answers the element. What is drawn while the page is shown is also named in the title of the tab, and gets the focus.
+ */
+export function barePage() {
+  const element = el("div", { class: "narrow" });
+  return (title, ...content) => {
+    replace(element, brand(), el("h1", { tabindex: "-1" }, title), content);
+    if (!element.isConnected) return element;
+    setTitle(title);
+    (element.querySelector("[data-focus]") ?? element.querySelector("h1")).focus();
+    return element;
+  };
+}
+
+/**
+ * Says that something was done; of these sentences the last two stay. `action` may be a link or button beside it; one
+ * that `stays` is there until it is closed. Answers the notice, for whoever takes it away sooner.
+ */
+export function notify(text, /** @type {any} */ { action, stays = false } = {}) {
+  if (done.childElementCount > 1) takeAway(done.firstElementChild);
+  const notice = add(done, "notice", [text, action && " ", action]);
+  const remove = () => {
+    if (notice.matches(":hover, :focus-within")) setTimeout(remove, STAY);
+    else notice.remove();
+  };
+  if (!stays) setTimeout(remove, action ? STAY_WITH_ACTION : STAY);
+  return notice;
+}
+
+/** Says that something failed that has no better place to say it. It stays until it is closed. */
+export function notifyError(error) {
+  if (error?.name === "AbortError") return;
+  if (failed.firstElementChild) takeAway(failed.firstElementChild);
+  add(failed, "notice is-error", errorParts(error));
+}
+
+/** Takes all notices away, as when another person signs in. */
+export function clearNotices() {
+  done.replaceChildren();
+  failed.replaceChildren();
+}
+
+/** A page that is gone to shows no notices of the one before, but those that can still undo something. */
+addEventListener("page", () => {
+  for (const notice of [...done.children, ...failed.children]) {
+    const isOld = performance.now() - Number(/** @type {any} */ (notice).dataset.at) > JUST_SAID;
+    if (isOld && !notice.querySelector("p .button")) takeAway(notice);
+  }
+});
+
+/** Takes a notice away. Where it has the focus, that goes to the heading of the page. */
+export function takeAway(notice) {
+  const hadFocus = notice.contains(document.activeElement);
+  notice.remove();
+  if (hadFocus) focusOn(null, { preventScroll: true });
+}
+
+function add(place, className, parts) {
+  const notice = el("div", { class: className, "data-at": performance.now() }, el("p", {}, parts),
+    iconButton(texts.close, "close", { on: { click: () => takeAway(notice) } }));
+  append(place, notice);
+  return notice;
 }

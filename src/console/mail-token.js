@@ -2,7 +2,7 @@
 // double it, and programs that show mails take what follows a link for a part of it. So the token is found in whatever
 // is left of the address, and where there is none, the person pastes it.
 
-import { ApiError } from "./errors.js";
+import { ApiError } from "./api.js";
 import { form } from "./forms.js";
 import { texts } from "./texts.js";
 
@@ -24,16 +24,14 @@ export function tokenIn(text) {
 }
 
 /** A form that asks for the token, for `found(token)`; `extra` are nodes beside its button. */
-export function tokenForm(found, extra) {
-  return form({
-    fields: [{ name: "link", label: texts.mail_token.label, type: "textarea", required: true, autocomplete: "off",
-      autocapitalize: "none", spellcheck: "false", "data-focus": "" }],
-    label: texts.mail_token.submit,
-    extra,
-    submit: async ({ link }) => {
-      const token = tokenIn(link);
-      if (!token) throw new ApiError({ status: 422, fields: { link: texts.mail_token.none } });
-      found(token);
-    },
-  }).element;
-}
+export const tokenForm = (found, extra) => form({
+  fields: [{ name: "link", label: texts.mail_token.label, type: "textarea", required: true, autocomplete: "off",
+    autocapitalize: "none", spellcheck: "false", "data-focus": "" }],
+  label: texts.mail_token.submit,
+  extra,
+  submit: ({ link }) => {
+    const token = tokenIn(link);
+    if (!token) throw new ApiError({ status: 422, fields: { link: texts.mail_token.none } });
+    found(token);
+  },
+}).element;

@@ -1,12 +1,11 @@
 // The start of the console: its pages and their addresses, who may see them, and signing in again.
 
-import { currentUser, hasSession, isAdmin, resumeSession, setApiKey, whenNeeded } from "./api.js";
+import { ApiError, currentUser, hasSession, isAdmin, loaded, resumeSession, setApiKey, shared,
+  whenNeeded } from "./api.js";
 import { button, buttonLink, countdown, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
 import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
 import { el } from "./dom.js";
-import { ApiError, loaded } from "./errors.js";
-import { buildFrame, showPage } from "./frame.js";
-import { clearNotices, notifyError } from "./notices.js";
+import { buildFrame, clearNotices, notifyError, showPage } from "./frame.js";
 import { go, hideRest, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
 import { texts } from "./texts.js";
 
@@ -66,16 +65,18 @@ function plainPage(title, text, action = buttonLink(texts.main.to_start, "/conso
 
 async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {}) {
   const visit = (visits += 1);
-  if (isOfAnother()) return leaveAddress();
+  const user = currentUser();
+  const { owner } = history.state ?? {};
+  if (owner && user && owner !== user.id) return leaveAddress(); // another person has been here, such as at a search
   const { route, params } = find();
   if (shown?.route.isApart && route !== shown.route) return location.reload();
-  if (currentUser()) history.replaceState({ ...history.state, owner: currentUser().id }, "");
+  if (user) history.replaceState({ ...history.state, owner: user.id }, "");
   const isSame = shown && !isReload && shown.route === route && JSON.stringify(shown.params) === JSON.stringify(params);
   if (isSame && shown.update && shown.viewer === viewer()) return update(shown);
   // Going back to where the token of a mail was taken out of the address: the page has it.
   if (isSame && route.stays && !location.hash) return;
   restoreQuery();
-  if (currentUser() && route.for === "guests") return go(HOME, { replace: true });
+  if (user && route.for === "guests") return go(HOME, { replace: true });
   const page = pageFor(route);
   let module;
   document.body.classList.add("is-going");
@@ -83,9 +84,9 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
     module = await load(page);
   } catch (error) {
     if (visit !== visits) return;
+    console.warn(error);
     replaceShown({}, {});
-    showPage(unloadable(error), { section: route.section });
-    return;
+    return showPage(unloadable(), { section: route.section });
   } finally {
     if (visit === visits) document.body.classList.remove("is-going");
   }
@@ -95,7 +96,7 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
   const made = module.show(context(shown));
   const { element, update: next } = made instanceof Node ? { element: made } : made;
   shown.update = next;
-  showPage(element, { section: route.section, isBare: !currentUser() || Boolean(module.isBare), focus: !isStart });
+  showPage(element, { section: route.section, isBare: !currentUser() || Boolean(route.stays), focus: !isStart });
   if (!isReload) scrollWhenLoaded(scroll, shown.leave.signal);
 }
 
@@ -153,38 +154,28 @@ function pageFor(route) {
 }
 
 /** A module that cannot be loaded: the service is away, or has been replaced by another version. */
-function unloadable(error) {
-  console.warn(error);
+function unloadable() {
   const again = button(texts.main.load_again, { kind: "primary", act: () => location.reload() });
   return plainPage(texts.main.unloadable_title, texts.main.unloadable, again);
 }
 
-async function askApiKey(error) {
-  const given = await formDialog(texts.main.api_key_title, {
+function askApiKey(error) {
+  return formDialog(texts.main.api_key, {
     text: error.reason === "INVALID_API_KEY" ? texts.main.api_key_wrong : texts.main.api_key_text,
     fields: [{ name: "key", label: texts.main.api_key, type: "password", required: true, autocomplete: "off" }],
     label: texts.main.api_key_use,
     submit: ({ key }) => {
-      const given = key.trim();
       // With any other character no request could be sent at all (RFC 9110, 5.5).
-      const isPossible = /^[\x20-\x7e]+$/.test(given);
+      const isPossible = /^[\x20-\x7e]+$/.test(key.trim());
       if (!isPossible) throw new ApiError({ status: 422, fields: { key: texts.main.api_key_invalid } });
-      setApiKey(given);
+      setApiKey(key.trim());
       return true;
     },
   });
-  return Boolean(given);
 }
-
-let starting = null;
 
 /** Goes on with the tab's session; while the service is away or says to wait, that is shown, and tried again. */
-function start() {
-  starting ??= resume().finally(() => { starting = null; });
-  return starting;
-}
-
-async function resume() {
+const start = shared(async () => {
   // The page of the address comes while the session is being renewed.
   if (hasSession()) Promise.resolve(load(find().route.page)).catch(() => {});
   try {
@@ -195,13 +186,12 @@ async function resume() {
     const box = error.status === 429
       ? el("p", { class: "lead", role: "alert" }, texts.main.limited, " ", countdown(error.retryAt, start), ".")
       : errorBox(error, { again: start });
-    showPage(el("div", { class: "narrow" }, pageHead(texts.main.starting), box), { isBare: true });
-    return;
+    return showPage(el("div", { class: "narrow" }, pageHead(texts.main.starting), box), { isBare: true });
   }
   startRouter(showAddress, mayLeave);
   addEventListener("session", sessionChanged);
-  showAddress({ isStart: true });
-}
+  return showAddress({ isStart: true });
+});
 
 /** Another account, or none: nothing of the former one stays, its address neither. Another role: the page anew. */
 function sessionChanged() {
@@ -213,21 +203,10 @@ function sessionChanged() {
   else showAddress({ isReload: true });
 }
 
-/** Whether another person has been at this entry of the history, such as at a search. */
-function isOfAnother() {
-  const owner = history.state?.owner;
-  return Boolean(owner && currentUser()) && owner !== currentUser().id;
-}
-
 /** Goes to the start, and forgets what the history keeps with the present address. */
 function leaveAddress() {
   history.replaceState({ entry: history.state?.entry }, "", "/console");
   return showAddress({ isReload: true });
-}
-
-async function signInAgain() {
-  const { signInDialog } = await loaded(import("./pages/sign-in.js"));
-  return signInDialog();
 }
 
 addEventListener("unhandledrejection", (event) => {
@@ -246,6 +225,9 @@ if (document.getElementById("unable").hidden) {
   const isBare = !hasSession() || Boolean(find().route.stays);
   document.body.classList.toggle("is-bare", isBare);
   if (!isBare) showPage(skeleton(4), { focus: false });
-  whenNeeded({ signIn: signInAgain, apiKey: askApiKey });
+  whenNeeded({
+    signIn: async () => (await loaded(import("./pages/sign-in.js"))).signInDialog(),
+    apiKey: askApiKey,
+  });
   start();
 }

@@ -43,7 +43,7 @@ export async function previewDialog(files, index) {
   const box = dialog(nameText(file.filename), [
     el("p", { class: "soft" }, typeName(file.content_type, file.filename), " · ", formatBytes(file.file_size)), place,
     el("div", { class: "dialog-actions" }, step(-1, t.previous, "left"), step(1, t.next, "right"),
-      button(oneFile.page.download, { drawing: "download", act: () => act("download", [file]), data: { goesOn: "" } })),
+      button(oneFile.page.download, { drawing: "download", act: () => act("download", [file]), "data-goes-on": true })),
   ], { wide: true });
   box.element.addEventListener("keydown", ({ key, altKey, ctrlKey, metaKey, shiftKey, repeat }) => {
     // A key that is held down would begin a download for each file that it passes.

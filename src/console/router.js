@@ -118,13 +118,9 @@ export function withQuery(changes) {
 }
 
 /** Goes to `withQuery(changes)`. With `replace`, as for what is being typed, there is no new entry in the history. */
-export function setQuery(changes, options) {
-  go(withQuery(changes), options);
-}
+export const setQuery = (changes, options) => go(withQuery(changes), options);
 
-/**
- * Finds the route of a path. A route's `path` is like `/console/files/:id`. Answers `{ route, params }` or `null`.
- */
+/** Finds the route of a path. A route's `path` is like `/console/files/:id`. Answers `{ route, params }` or `null`. */
 export function match(routes, path) {
   const parts = path.replace(/\/+$/, "").split("/");
   for (const route of routes) {

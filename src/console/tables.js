@@ -1,12 +1,12 @@
 // Lists: filters above them, tables that sort and become cards on narrow screens, and the pages below them. The address
 // holds what is set, so that it can be linked to, and the router remembers it.
 
+import { ApiError } from "./api.js";
 import { emptyState, iconButton, skeleton } from "./controls.js";
 import { append, el, focusOn, hiddenText, icon, replace } from "./dom.js";
-import { ApiError } from "./errors.js";
 import { formatNumber } from "./format.js";
 import { field } from "./forms.js";
-import { notifyError } from "./notices.js";
+import { notifyError } from "./frame.js";
 import { query, setQuery, withQuery } from "./router.js";
 import { texts } from "./texts.js";
 
@@ -116,7 +116,7 @@ function cellOf({ label, cell, align, main, hideLabel }, row) {
   const attributes = { class: [align === "end" && "end", hideLabel && "tools"].filter(Boolean).join(" ") };
   const content = cell(row);
   if (main) return el("th", { scope: "row", role: "rowheader", ...attributes }, content);
-  return el("td", { role: "cell", ...attributes, data: hideLabel ? {} : { label } }, content);
+  return el("td", { role: "cell", ...attributes, "data-label": !hideLabel && label }, content);
 }
 
 /** The value of the query with this name, or `null` where it is none of those that the API takes. */
@@ -292,6 +292,6 @@ function step(label, drawing, target) {
   const content = isEnd ? icon(drawing) : drawing === "left" ? [icon(drawing), label] : [label, icon(drawing)];
   const look = `button ${isEnd ? "icon-only" : ""}`;
   if (!target) return el("span", { class: `${look} is-off`, "aria-hidden": "true" }, content);
-  return el("a", { class: look, href: withQuery({ page: target === 1 ? null : target }), data: { key: drawing },
+  return el("a", { class: look, href: withQuery({ page: target === 1 ? null : target }), "data-key": drawing,
     "aria-label": isEnd && label, title: isEnd && label }, content);
 }

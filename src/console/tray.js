@@ -1,9 +1,9 @@
 // The list of transfers, in a corner of every page from the first of them until it is closed.
 
+import { loaded } from "./api.js";
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, focusOn, nameText, replace } from "./dom.js";
-import { loaded } from "./errors.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
 import { dismiss, isActive, transferChanged, transfers, watchTransfers } from "./transfers.js";

@@ -1,12 +1,10 @@
 // The queue of uploads. One file is sent at a time: the service counts uploads, and another connection would not make
 // the line to it faster. A refusal that time heals stops the queue until then; any other is the file's own.
 
-import { get } from "./api.js";
+import { ApiError, get, service } from "./api.js";
 import { upload } from "./contents.js";
-import { ApiError } from "./errors.js";
 import { declaredType, isTaken, UNKNOWN } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
-import { service } from "./limits.js";
 import { texts } from "./texts.js";
 import { typeName } from "./texts/file-types.js";
 import { addTransfers, isActive, isTemporary, transferChanged, transfers, waitOut } from "./transfers.js";

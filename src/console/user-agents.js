@@ -3,8 +3,7 @@
 import { el, nameText } from "./dom.js";
 import { texts } from "./texts.js";
 
-/** The first that is found names the browser: later ones are named in the texts of earlier ones too. */
-/** @type {[RegExp, string][]} */
+/** @type {[RegExp, string][]} The first that is found names the browser: later ones are named in its text too. */
 const BROWSERS = [
   [/\bEdgA?(?:iOS)?\/(\d+)/, "Edge"],
   [/\bOPR\/(\d+)/, "Opera"],
@@ -14,22 +13,12 @@ const BROWSERS = [
   [/\bVersion\/(\d+)[\d.]* (?:Mobile\/\w+ )?Safari\//, "Safari"],
 ];
 /** @type {[RegExp, string][]} */
-const SYSTEMS = [
-  [/\biPhone\b/, "iPhone"],
-  [/\biPad\b/, "iPad"],
-  [/\bAndroid\b/, "Android"],
-  [/\bWindows\b/, "Windows"],
-  [/\bCrOS\b/, "ChromeOS"],
-  [/\bMac OS X\b|\bMacintosh\b/, "macOS"],
-  [/\bLinux\b|\bX11\b/, "Linux"],
-];
+const SYSTEMS = [[/\biPhone\b/, "iPhone"], [/\biPad\b/, "iPad"], [/\bAndroid\b/, "Android"], [/\bWindows\b/, "Windows"],
+  [/\bCrOS\b/, "ChromeOS"], [/\bMac OS X\b|\bMacintosh\b/, "macOS"], [/\bLinux\b|\bX11\b/, "Linux"]];
 /** Characters of a text that is shown where no browser is recognised. */
 const SHOWN = 80;
 
-/**
- * The name of a device by its `User-Agent`, such as "Firefox 132 on Linux". For a program it is the whole text, cut to
- * 80 characters.
- */
+/** The name of a device by its `User-Agent`, such as "Firefox 132 on Linux". For a program it is the text, cut. */
 export function deviceName(text) {
   const whole = (text ?? "").trim();
   if (!whole) return texts.unknown_device;
@@ -43,6 +32,4 @@ export function deviceName(text) {
 }
 
 /** The same as an element, which has the whole text below the pointer. */
-export function deviceText(text) {
-  return el("span", { title: text }, nameText(deviceName(text)));
-}
+export const deviceText = (text) => el("span", { title: text }, nameText(deviceName(text)));

@@ -9,10 +9,13 @@ Object.assign(globalThis, {
   addEventListener() {},
   BroadcastChannel: class {},
   Node: Object,
-  document: { createElement: () => ({ setAttribute() {}, append() {}, addEventListener() {} }) },
+  document: {
+    createElement: () => ({ setAttribute() {}, append() {}, addEventListener() {} }),
+    getElementById: () => ({ textContent: "{}" }),
+  },
 });
 const from = (name) => import(`../../src/console/${name}.js`);
-const { ApiError, errorOf, offlineError } = await from("errors");
+const { ApiError, errorOf, offlineError } = await from("api");
 const { formatBytes, formatDateTime, formatRelative, localTime, utcTime } = await from("format");
 const { changes } = await from("forms");
 const { tokenIn } = await from("mail-token");

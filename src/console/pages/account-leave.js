@@ -1,13 +1,12 @@
 // Deleting one's own account.
 
-import { accountPage } from "../account.js";
-import { forget, get, post } from "../api.js";
+import { CURRENT_PASSWORD, accountPage } from "../account.js";
+import { ApiError, forget, get, post } from "../api.js";
 import { load, section } from "../controls.js";
 import { el } from "../dom.js";
-import { ApiError } from "../errors.js";
 import { form } from "../forms.js";
 import { formatBytes, formatNumber } from "../format.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { account } from "../texts/account.js";
 
 const t = account.leave;
@@ -36,8 +35,7 @@ function leaveForm({ username, email }) {
   const made = form({
     fields: [
       { name: "confirmation", label: t.confirm({ name }), required: true, autocomplete: "off", autocapitalize: "none" },
-      { name: "current_password", label: t.password, type: "password", required: true,
-        autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] },
+      CURRENT_PASSWORD,
     ],
     label: t.submit,
     busy: t.busy,

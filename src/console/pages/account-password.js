@@ -1,11 +1,11 @@
 // Changing one's own password.
 
-import { accountPage } from "../account.js";
-import { currentUser, post } from "../api.js";
+import { CURRENT_PASSWORD, accountPage } from "../account.js";
+import { currentUser, post, service } from "../api.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
+import { texts } from "../texts.js";
 import { account } from "../texts/account.js";
 
 const t = account.password;
@@ -16,9 +16,8 @@ export function show() {
     fields: [
       // Password keepers read from it whose passwords these are.
       el("input", { type: "text", autocomplete: "username", value: username ?? email, hidden: true }),
-      { name: "current_password", label: t.current, type: "password", required: true, autocomplete: "current-password",
-        reasons: ["WRONG_PASSWORD"] },
-      { name: "new_password", label: t.next, hint: t.next_hint, type: "password", required: true,
+      CURRENT_PASSWORD,
+      { name: "new_password", label: t.next, hint: texts.register.password_hint, type: "password", required: true,
         minlength: 8, autocomplete: "new-password" },
     ],
     label: t.submit,
@@ -29,6 +28,6 @@ export function show() {
       notify(t.done);
     },
   });
-  return accountPage(t.title, { lead: t.lead }, made.element, el("p", { class: "aside" },
-    service.passwordResets ? t.forgotten : t.forgotten_no_mail));
+  const forgotten = el("p", { class: "aside" }, service.passwordResets ? t.forgotten : t.forgotten_no_mail);
+  return accountPage(t.title, { lead: t.lead }, made.element, forgotten);
 }

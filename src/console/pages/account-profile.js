@@ -1,13 +1,12 @@
 // The profile: username, e-mail address and name, and what else the service knows about the account.
 
-import { accountPage, usage } from "../account.js";
-import { get, put, setCurrentUser } from "../api.js";
+import { CURRENT_PASSWORD, accountPage, usage } from "../account.js";
+import { get, put, service, setCurrentUser } from "../api.js";
 import { load, section, skeleton } from "../controls.js";
 import { append, el, nameText } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { account } from "../texts/account.js";
 
 const t = account.profile;
@@ -34,14 +33,11 @@ function emailHint() {
 
 function fieldsOf(user) {
   return [
-    { name: "username", label: t.username, hint: t.username_hint, value: user.username, minlength: 3,
-      maxlength: 50, required: Boolean(user.username), autocomplete: "username", autocapitalize: "none",
-      reasons: ["USERNAME_TAKEN"] },
-    { name: "email", label: t.email, hint: emailHint(), type: "email",
-      value: user.email, required: true, maxlength: 255, autocomplete: "email",
-      reasons: ["EMAIL_TAKEN"] },
-    { name: "current_password", label: t.password, hint: t.password_hint, type: "password", required: true,
-      isHidden: true, autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] },
+    { name: "username", label: t.username, hint: t.username_hint, value: user.username, minlength: 3, maxlength: 50,
+      required: Boolean(user.username), autocomplete: "username", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
+    { name: "email", label: t.email, hint: emailHint(), type: "email", value: user.email, required: true,
+      maxlength: 255, autocomplete: "email", reasons: ["EMAIL_TAKEN"] },
+    { ...CURRENT_PASSWORD, hint: t.password_hint, isHidden: true },
     { name: "name", label: t.name, hint: t.name_hint, value: user.name, maxlength: 255, autocomplete: "name" },
   ];
 }
@@ -54,11 +50,6 @@ function profileForm(user) {
   const email = made.field("email");
   const password = made.field("current_password");
   email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));
-
-  function update(answer) {
-    stored = { ...stored, ...answer };
-    setCurrentUser(stored);
-  }
 
   async function save({ current_password, ...values }) {
     const changed = changes(stored, values);
@@ -77,11 +68,11 @@ function profileForm(user) {
     password.set("");
     password.show(false);
     const { pending_email: pending, ...now } = answer;
-    update(now);
+    stored = { ...stored, ...now };
+    setCurrentUser(stored);
     if (email.value() === values.email) email.set(stored.email); // or else the person is typing another one
     return notify(pending ? t.saved_waiting({ email: pending }) : t.saved);
   }
-  update(user);
   return made.element;
 }
 

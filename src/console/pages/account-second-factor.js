@@ -1,13 +1,13 @@
 // The second factor: setting it up with an authenticator app, its recovery codes, and switching it off.
 
-import { accountPage, showOnce } from "../account.js";
+import { CURRENT_PASSWORD, accountPage, sayDone, showOnce } from "../account.js";
 import { currentUser, del, get, post, setCurrentUser } from "../api.js";
+import { save } from "../contents.js";
 import { button, copyButton, load, section } from "../controls.js";
 import { formDialog } from "../dialogs.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
-import { notify } from "../notices.js";
 import { texts } from "../texts.js";
 import { account } from "../texts/account.js";
 
@@ -17,8 +17,6 @@ const PATH = "/auth/second-factor";
 const FEW = 3;
 /** Pixels of the widest picture, which fits a screen of 320. */
 const WIDEST = 278;
-const PASSWORD = { name: "current_password", label: t.password, type: "password", required: true,
-  autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] };
 const CODE = { name: "code", label: t.code, required: true, autocomplete: "one-time-code", autocapitalize: "none",
   reasons: ["SECOND_FACTOR_INVALID"], dir: "ltr" };
 
@@ -28,7 +26,7 @@ export function show({ leaving }) {
     signal: leaving,
     work: () => get(PATH, {}, leaving),
     show: (state) => {
-      remember(state.enabled);
+      setCurrentUser({ ...currentUser(), second_factor: state.enabled }); // read by other pages
       const note = said && el("p", { class: "note is-warn", role: "alert" }, said);
       return [note, state.enabled ? whenOn(state, draw) : whenOff(place, draw)];
     },
@@ -37,15 +35,9 @@ export function show({ leaving }) {
   return accountPage(t.title, { lead: t.lead }, place);
 }
 
-/** What other pages read about the signed-in user. */
-function remember(isOn) {
-  const user = currentUser();
-  if (user && user.second_factor !== isOn) setCurrentUser({ ...user, second_factor: isOn });
-}
-
 function whenOff(place, draw) {
   const made = form({
-    fields: [PASSWORD],
+    fields: [CURRENT_PASSWORD],
     label: t.begin_submit,
     busy: t.begin_busy,
     submit: async (values) => {
@@ -68,9 +60,7 @@ function offered({ secret, qr_svg: picture }, place, draw) {
       const answer = await confirm(values, draw);
       if (!answer) return;
       const drawn = draw();
-      const isSeen = await showCodes(answer.recovery_codes);
-      const isShown = await drawn;
-      if (isSeen) done(t.switched_on, isShown);
+      if (await showCodes(answer.recovery_codes)) sayDone(t.switched_on, await drawn);
     },
   });
   // As an image it can neither run scripts nor load anything.
@@ -114,58 +104,44 @@ async function unlessChanged(work, draw, gone = t.elsewhere_off) {
 }
 
 /** Shows new recovery codes; answers whether the person has seen them to the end. */
-async function showCodes(codes) {
+function showCodes(codes) {
   const { username, email } = currentUser() ?? {};
   const head = t.download_head({ service: location.host, name: username ?? email, date: formatDate(new Date()) });
-  const file = URL.createObjectURL(new Blob([`${head}\n${codes.join("\n")}\n`], { type: "text/plain" }));
-  const isSeen = await showOnce(t.codes_title, [
+  const file = `${head}\n${codes.join("\n")}\n`;
+  return showOnce(t.codes_title, [
     el("p", {}, t.codes),
     el("ol", { class: "codes code", translate: "no" }, codes.map((code) => el("li", {}, code))),
     el("div", { class: "row" }, copyButton(codes.join("\n"), t.copy_codes),
-      el("a", { class: "button primary", href: file, download: t.download_name }, t.download)),
+      button(t.download, { kind: "primary", on: { click: () => save(file, t.download_name) } })),
   ], t.kept);
-  URL.revokeObjectURL(file);
-  return isSeen;
 }
 
 function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
   const isFew = count <= FEW;
   const left = count ? [t.left({ count }), isFew && ` ${t.few_left}`] : t.none_left;
-  return section([t.on_since, " ", timeText(since)], {
-    actions: [
-      button(t.renew, { act: () => renew(draw) }),
-      button(t.disable, { kind: "danger", act: () => disable(draw) }),
-    ],
-  }, el("p", { class: isFew ? "note is-warn" : "soft" }, left));
-}
-
-/** Says what was done. Where the page `isShown` anew, the button of it is gone, and the focus goes to the heading. */
-function done(text, isShown) {
-  if (isShown) focusOn();
-  notify(text);
+  const actions = [
+    button(t.renew, { act: () => renew(draw) }),
+    button(t.disable, { kind: "danger", act: () => disable(draw) }),
+  ];
+  const note = el("p", { class: isFew ? "note is-warn" : "soft" }, left);
+  return section([t.on_since, " ", timeText(since)], { actions }, note);
 }
 
 async function renew(draw) {
   const answer = await prove(t.renew, t.renew_text, t.renew_submit, t.renew_busy, draw,
     (values) => post(`${PATH}/recovery-codes`, values));
-  if (!answer) return;
-  if (!(await showCodes(answer.recovery_codes))) return;
-  done(t.renewed, await draw());
+  if (answer && (await showCodes(answer.recovery_codes))) sayDone(t.renewed, await draw());
 }
 
 async function disable(draw) {
   const isDone = await prove(t.disable_title, t.disable_text, t.disable_submit, t.disable_busy, draw,
-    async (values) => {
-      await del(PATH, { body: values });
-      return true;
-    }, "danger");
-  if (!isDone) return;
-  done(t.disabled, await draw());
+    (values) => del(PATH, { body: values }).then(() => true), "danger");
+  if (isDone) sayDone(t.disabled, await draw());
 }
 
 /** Does `work` with the password and a code that a dialog asks for. Answers what it answers, or nothing. */
 function prove(title, text, label, busy, draw, work, kind = "primary") {
-  const fields = [PASSWORD, { ...CODE, hint: t.code_hint }];
+  const fields = [CURRENT_PASSWORD, { ...CODE, hint: t.code_hint }];
   const submit = (values) => unlessChanged(() => work(values), draw);
   return formDialog(title, { text, fields, label, busy, kind, submit });
 }

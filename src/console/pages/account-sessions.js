@@ -1,13 +1,12 @@
 // The sessions of one's own account.
 
-import { accountPage } from "../account.js";
+import { accountPage, sayDone } from "../account.js";
 import { del, forget, get, post } from "../api.js";
 import { button, load, replaceKeepingFocus } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
-import { el, focusOn, nameText } from "../dom.js";
+import { el, nameText } from "../dom.js";
 import { formatDate, formatRelative, timeText } from "../format.js";
-import { leave } from "../frame.js";
-import { notify } from "../notices.js";
+import { leave, notify } from "../frame.js";
 import { query } from "../router.js";
 import { numbered, pager, table } from "../tables.js";
 import { texts } from "../texts.js";
@@ -20,12 +19,15 @@ const SIZE = 50;
 
 export function show({ leaving }) {
   const place = el("div", { class: "brief-list" });
-  const others = button(t.others, { act: () => endOthers(refresh) });
-  const all = button(t.all, { kind: "danger", act: endAll });
-  const list = sessionTable((session, row) => end(session, row, refresh));
+  const list = sessionTable((session) => end(session, refresh));
   const foot = pager({ isFixed: true });
   let sessions = [];
-  const draw = () => page(list, foot, sessions);
+  const draw = () => {
+    const pages = Math.ceil(sessions.length / SIZE);
+    const page = Math.min(Math.max(1, Math.trunc(Number(query().get("page"))) || 1), Math.max(1, pages));
+    const shown = numbered({ page, pages, total: sessions.length, size: SIZE });
+    return [list.show(sessions.slice((page - 1) * SIZE, page * SIZE)), pages > 1 && foot.show(shown)];
+  };
   const refresh = () => load(place, {
     signal: leaving,
     waiting: list.waiting(3),
@@ -36,21 +38,15 @@ export function show({ leaving }) {
     show: draw,
   });
   refresh();
-  const update = () => replaceKeepingFocus(place, draw);
-  return { element: accountPage(t.title, { lead: t.lead, actions: [others, all] }, place), update };
-}
-
-function page(list, foot, sessions) {
-  const pages = Math.ceil(sessions.length / SIZE);
-  const number = Math.min(Math.max(1, Math.trunc(Number(query().get("page"))) || 1), Math.max(1, pages));
-  const rows = sessions.slice((number - 1) * SIZE, number * SIZE);
-  const shown = numbered({ page: number, pages, total: sessions.length, size: SIZE });
-  return [list.show(rows), ...(pages > 1 ? [foot.show(shown)] : [])];
+  const actions = [button(t.others, { act: () => endOthers(refresh) }), button(t.all, { kind: "danger", act: endAll })];
+  const element = accountPage(t.title, { lead: t.lead, actions }, place);
+  return { element, update: () => replaceKeepingFocus(place, draw) };
 }
 
 function sessionTable(endOne) {
   return table({
     caption: t.caption,
+    keeps: true,
     columns: [
       { label: t.device, main: true, cell: device },
       { label: t.signed_in, cell: ({ created_at: at }) => moment(at) },
@@ -71,51 +67,41 @@ function device({ user_agent: agent, address, is_current: isCurrent }) {
 }
 
 function endButton(session, endOne) {
-  if (session.is_current) return button(texts.frame.sign_out, { kind: "quiet", act: leave });
-  const label = t.end_label({ device: deviceName(session.user_agent), address: session.address ?? t.unknown_address });
-  const element = button(t.end, { kind: "quiet danger", busy: t.ending, "aria-label": label,
-    act: () => endOne(session, element.closest("tr")) });
-  return element;
+  const { id, user_agent: agent, address, is_current: isCurrent } = session;
+  const options = { kind: "quiet", "data-key": `end-${id}` };
+  if (isCurrent) return button(texts.frame.sign_out, { ...options, act: leave });
+  const label = t.end_label({ device: deviceName(agent), address: address ?? t.unknown_address });
+  return button(t.end, { ...options, kind: "quiet danger", busy: t.ending, "aria-label": label,
+    act: () => endOne(session) });
 }
 
 /** Ends a session. The focus goes to the row that comes into its place, since the button goes. */
-async function end(session, row, refresh) {
-  const index = row.rowIndex;
-  const grid = row.closest("table");
+async function end(session, refresh) {
   let said = t.ended;
   try {
     await del(`/auth/sessions/${session.id}`);
   } catch (error) {
     if (error.reason !== "SESSION_NOT_FOUND") throw error;
-    said = t.ended_already;
+    said = error.message;
   }
-  const isShown = await refresh();
+  await refresh();
   notify(said);
-  if (!isShown) return; // the person is at another page by now
-  const next = grid.rows[Math.min(index, grid.rows.length - 1)]?.querySelector("button");
-  focusOn(next);
 }
 
 async function endOthers(refresh) {
-  const isDone = await confirmDialog(t.others_title, t.others_text, {
-    label: t.others,
-    busy: t.ending,
-    act: () => post("/auth/logout", undefined, { query: { scope: "others" } }),
-  });
-  if (!isDone) return;
-  const isShown = await refresh();
-  notify(t.others_done);
-  if (isShown) focusOn();
+  if (await askToEnd("others")) sayDone(t.others_done, await refresh());
 }
 
 async function endAll() {
-  const isDone = await confirmDialog(t.all_title, t.all_text, {
-    label: t.all,
-    busy: t.ending,
-    danger: true,
-    act: () => post("/auth/logout", undefined, { query: { scope: "all" } }),
-  });
-  if (!isDone) return;
+  if (!(await askToEnd("all"))) return;
   forget();
   notify(t.all_done);
 }
+
+/** Ends the sessions that the API calls so, after a question; answers whether it has. */
+const askToEnd = (scope) => confirmDialog(t[`${scope}_title`], t[`${scope}_text`], {
+  label: t[scope],
+  busy: t.ending,
+  danger: scope === "all",
+  act: () => post("/auth/logout", undefined, { query: { scope } }),
+});

@@ -1,12 +1,11 @@
 // Personal access tokens: making one, which is shown once, and ending them.
 
-import { accountPage, showOnce } from "../account.js";
+import { accountPage, sayDone, showOnce } from "../account.js";
 import { del, get, post } from "../api.js";
 import { button, copyButton, load } from "../controls.js";
 import { confirmDialog, formDialog } from "../dialogs.js";
 import { el, focusOn, nameText } from "../dom.js";
 import { formatDate, formatRelative, timeText } from "../format.js";
-import { notify } from "../notices.js";
 import { table } from "../tables.js";
 import { account } from "../texts/account.js";
 
@@ -23,9 +22,9 @@ export function show({ leaving }) {
     work: () => get("/auth/tokens", {}, leaving),
     show: ({ tokens }) => list.show(tokens),
   });
-  const makeOne = button(t.create, { kind: "primary", drawing: "plus", act: () => create(refresh) });
   refresh();
-  return accountPage(t.title, { lead: t.lead, actions: [makeOne] }, place);
+  const actions = [button(t.create, { kind: "primary", drawing: "plus", act: () => create(refresh) })];
+  return accountPage(t.title, { lead: t.lead, actions }, place);
 }
 
 function tokenTable(removeOne) {
@@ -63,8 +62,7 @@ async function create(refresh) {
       { name: "name", label: t.name, hint: t.name_hint, required: true, maxlength: 100, autocomplete: "off" },
       { name: "expires_in_days", label: t.days, hint: t.days_hint, type: "number", min: 1, max: 365, step: 1, value: 90,
         required: true, inputmode: "numeric" },
-      { name: "scope", label: t.access, type: "select", options: Object.entries(t.scopes), value: "all",
-        required: true },
+      { name: "scope", label: t.access, type: "select", options: Object.entries(t.scopes), required: true },
     ],
     label: t.create_submit,
     busy: t.create_busy,
@@ -93,12 +91,9 @@ async function remove(token, refresh) {
         await del(`/auth/tokens/${token.id}`);
       } catch (error) {
         if (error.reason !== "TOKEN_NOT_FOUND") throw error;
-        said = t.deleted_already;
+        said = error.message;
       }
     },
   });
-  if (!isDone) return;
-  const isShown = await refresh();
-  notify(said);
-  if (isShown) focusOn();
+  if (isDone) sayDone(said, await refresh());
 }

@@ -2,12 +2,12 @@
 
 import { accountId, accountName, nameLinks } from "../accounts.js";
 import { get } from "../api.js";
+import { saveAttachment } from "../contents.js";
 import { button, load, pageHead } from "../controls.js";
 import { el } from "../dom.js";
 import { formatBytes, formatNumber, localTime, timeZone, utcTime } from "../format.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { query as currentQuery, withQuery } from "../router.js";
-import { saveAttachment } from "../save.js";
 import { filters, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";
 import { COLUMNS } from "./audit-event.js";

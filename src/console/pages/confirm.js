@@ -4,21 +4,26 @@
 
 import { hasSession, post } from "../api.js";
 import { button, buttonLink } from "../controls.js";
-import { el, focusOn, replace } from "../dom.js";
+import { el } from "../dom.js";
 import { form } from "../forms.js";
-import { brand, setTitle } from "../frame.js";
+import { barePage } from "../frame.js";
 import { tokenForm, tokenIn } from "../mail-token.js";
 import { takeRest } from "../router.js";
 import { confirmation as t } from "../texts/confirmation.js";
 
-export const isBare = true;
+export function show() {
+  const drawPage = barePage();
+  const draw = (title, text, ...content) => drawPage(title, el("p", { class: "lead" }, text), content);
+  const ask = (token) => draw(t.title, t.lead, confirmForm(token, () => {
+    const [label, address] = hasSession() ? [t.to_profile, "/console/account"] : [t.sign_in, "/console"];
+    draw(t.done_title, t.done, el("div", { class: "form-actions" }, buttonLink(label, address, { kind: "primary" })));
+  }));
+  const given = tokenIn(takeRest());
+  return given ? ask(given) : draw(t.missing_title, t.missing, tokenForm(ask));
+}
 
-export function show({ leaving }) {
-  let token = tokenIn(takeRest());
-  const place = el("div", { class: "narrow" });
-  const draw = (title, text, ...content) => replace(place, brand(), el("h1", { tabindex: "-1" }, title),
-    el("p", { class: "lead" }, text), content);
-  const another = button(t.another, { kind: "quiet", act: () => askForUsername() });
+function confirmForm(token, done) {
+  const another = button(t.another, { kind: "quiet", act: askForUsername });
   const made = form({
     fields: [
       { name: "password", label: t.password, type: "password", required: true, autocomplete: "current-password",
@@ -29,32 +34,21 @@ export function show({ leaving }) {
     ],
     label: t.submit,
     busy: t.busy,
-    submit: confirm,
+    submit: async (values) => {
+      try {
+        await post("/auth/confirm-email", { token, ...values }, { anonymous: true });
+      } catch (error) {
+        // The link is still good for another name.
+        if (error.reason === "USERNAME_TAKEN") askForUsername();
+        throw error;
+      }
+      done();
+    },
   });
   function askForUsername() {
     another.hidden = true;
     made.field("username").show(true);
     made.field("username").input.focus();
   }
-  async function confirm(values) {
-    try {
-      await post("/auth/confirm-email", { token, ...values }, { anonymous: true });
-    } catch (error) {
-      // The link is still good for another name.
-      if (error.reason === "USERNAME_TAKEN") askForUsername();
-      throw error;
-    }
-    if (leaving.aborted) return;
-    const [label, address] = hasSession() ? [t.to_profile, "/console/account"] : [t.sign_in, "/console"];
-    draw(t.done_title, t.done, el("div", { class: "form-actions" }, buttonLink(label, address, { kind: "primary" })));
-    setTitle(t.done_title);
-    focusOn();
-  }
-  if (token) return draw(t.title, t.lead, made.element);
-  return draw(t.missing_title, t.missing, tokenForm((found) => {
-    token = found;
-    draw(t.title, t.lead, made.element);
-    setTitle(t.title);
-    made.field("password").input.focus();
-  }));
+  return made.element;
 }

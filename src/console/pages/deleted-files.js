@@ -1,13 +1,12 @@
 // The deleted files of the signed-in user: restoring them, and deleting them for good.
 
-import { post } from "../api.js";
+import { post, service } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { formDialog } from "../dialogs.js";
 import { el, focusOn, icon, replace } from "../dom.js";
 import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
 import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { wayBack } from "../router.js";
 import { texts } from "../texts.js";
 

@@ -1,11 +1,11 @@
 // Files of all accounts for other programs.
 
+import { saveAttachment } from "../contents.js";
 import { buttonLink, pageHead, section } from "../controls.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
 import { formatBytes } from "../format.js";
-import { notify } from "../notices.js";
-import { saveAttachment } from "../save.js";
+import { notify } from "../frame.js";
 import { admin } from "../texts/admin.js";
 
 const t = admin.exports;

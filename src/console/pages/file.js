@@ -1,16 +1,14 @@
 // One file: what it is, changing, downloading and deleting it, and its links. Files of others are shown without what
 // only their owner may do.
 
-import { currentUser, getTagged, put } from "../api.js";
+import { ApiError, currentUser, getTagged, put } from "../api.js";
 import { button, copyButton, errorBox, load, pageHead, section, skeleton } from "../controls.js";
 import { append, el, icon, nameText, replace } from "../dom.js";
-import { ApiError } from "../errors.js";
 import { act } from "../file-actions.js";
 import { linksSection } from "../file-links.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { changes, field, form } from "../forms.js";
-import { setTitle } from "../frame.js";
-import { notify } from "../notices.js";
+import { notify, setTitle } from "../frame.js";
 import { previewSection } from "../preview.js";
 import { go, wayBack } from "../router.js";
 import { typeName } from "../texts/file-types.js";

@@ -1,15 +1,13 @@
 // The files of the signed-in user: the list, where uploads begin, and how much room there is.
 
-import { currentUser, get, setCurrentUser } from "../api.js";
+import { currentUser, get, loaded, service, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
 import { el, replace } from "../dom.js";
 import { takeDrops } from "../drops.js";
-import { loaded } from "../errors.js";
 import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
 import { isPicture, isText } from "../file-type.js";
 import { formatBytes, formatNumber } from "../format.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { texts } from "../texts.js";
 import { typeName } from "../texts/file-types.js";
 import { isTemporary, waitOut, watchTransfers } from "../transfers.js";
@@ -89,7 +87,7 @@ function linkedName(file) {
     event.preventDefault();
     if (!event.repeat) look(file);
   };
-  const link = el("a", { href: `/console/files/${file.id}`, data: { key: `name-${file.id}` },
+  const link = el("a", { href: `/console/files/${file.id}`, "data-key": `name-${file.id}`,
     on: { keydown: lookBySpace } });
   fileOf.set(link, file);
   return nameCell(file, link);

@@ -1,9 +1,9 @@
 // The page of a link to a file, for people without an account. The secret of the link is the fragment of the address,
 // which browsers send to nobody. The page needs no session and no API key, and leaves both as they are.
 
+import { errorOf, loaded, offlineError } from "../api.js";
 import { button, buttonLink, load, skeleton } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
-import { errorOf, loaded, offlineError } from "../errors.js";
 import { formatBytes, timeText } from "../format.js";
 import { brand, setTitle } from "../frame.js";
 import { typeName } from "../texts/file-types.js";
@@ -14,8 +14,6 @@ const t = oneFile.link;
 const TIMEOUT = 60_000;
 /** Bytes of the largest picture that is loaded before anybody asks for it. */
 const UNASKED = 2 * 1024 ** 2;
-
-export const isBare = true;
 
 export function show({ leaving: signal }) {
   const heading = el("h1", { tabindex: "-1" }, t.title);

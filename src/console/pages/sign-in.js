@@ -1,12 +1,10 @@
 // Signing in, as a page and as the dialog that a lost session brings up.
 
-import { beginSession, currentUser, forget, isKept, post } from "../api.js";
+import { beginSession, currentUser, forget, isKept, post, service } from "../api.js";
 import { formDialog, STAY } from "../dialogs.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
-import { brand } from "../frame.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { brand, notify } from "../frame.js";
 import { texts } from "../texts.js";
 
 const t = texts.sign_in;
@@ -24,7 +22,7 @@ export function show() {
   // The page that most people go on to comes while the service checks the password.
   made.element.addEventListener("submit", () => import("./files.js").catch(() => {}));
   const register = el("p", { class: "aside" }, `${t.no_account} `,
-    el("a", { href: "/console/register" }, t.register));
+    el("a", { href: "/console/register" }, texts.register.title));
   register.hidden = !service.registration;
   return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), made.element,
     el("p", { class: "aside" }, el("a", { href: "/console/forgotten" }, t.forgotten)),
@@ -76,7 +74,7 @@ export async function signInDialog() {
   const before = currentUser();
   const given = await formDialog(t.again_title, (made) => ({
     text: t.again,
-    cancel: t.give_up,
+    cancel: texts.frame.sign_out,
     keep: true,
     ...signInForm(made, (...all) => all, before?.username ?? before?.email),
   }));

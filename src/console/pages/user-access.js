@@ -1,14 +1,13 @@
 // How an account is got into, for its page: sessions, tokens, second factor, password, being active, and its deletion.
 
 import { addressText, nameOf } from "../accounts.js";
-import { del, get, post, put } from "../api.js";
+import { del, get, post, put, service } from "../api.js";
 import { button, load } from "../controls.js";
 import { STAY, confirmDialog, formDialog } from "../dialogs.js";
 import { el, isInField, nameText } from "../dom.js";
 import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { go } from "../router.js";
 import { table } from "../tables.js";
 import { account } from "../texts/account.js";

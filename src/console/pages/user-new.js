@@ -1,13 +1,11 @@
 // Accounts for others: invitations by mail to one person or many. Where the service sends no mail, one account a time,
 // with a password.
 
-import { post } from "../api.js";
+import { ApiError, post, service } from "../api.js";
 import { countdown, pageHead } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
-import { ApiError } from "../errors.js";
 import { form } from "../forms.js";
 import { formatNumber } from "../format.js";
-import { service } from "../limits.js";
 import { texts } from "../texts.js";
 import { admin } from "../texts/admin.js";
 import { accountOf, backToUsers, confirmRole, profileFields } from "./user-profile.js";

@@ -1,14 +1,13 @@
 // The fields of an account that administrators change, and its form.
 
 import { nameOf } from "../accounts.js";
-import { currentUser, forget, put, setCurrentUser } from "../api.js";
+import { currentUser, forget, put, service, setCurrentUser } from "../api.js";
 import { section } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
 import { el, icon } from "../dom.js";
 import { changes, form } from "../forms.js";
 import { formatNumber } from "../format.js";
-import { service } from "../limits.js";
-import { notify } from "../notices.js";
+import { notify } from "../frame.js";
 import { go } from "../router.js";
 import { admin } from "../texts/admin.js";
 

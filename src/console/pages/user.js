@@ -2,13 +2,11 @@
 
 import { usage } from "../account.js";
 import { isId, nameOf } from "../accounts.js";
-import { currentUser, get } from "../api.js";
+import { ApiError, currentUser, get } from "../api.js";
 import { buttonLink, load, pageHead, section, skeleton } from "../controls.js";
 import { el, focusOn, isInField, nameText, replace } from "../dom.js";
-import { ApiError } from "../errors.js";
 import { timeText } from "../format.js";
-import { setTitle } from "../frame.js";
-import { notify } from "../notices.js";
+import { notify, setTitle } from "../frame.js";
 import { admin } from "../texts/admin.js";
 import { activity, deletion, passwordLink, passwordSetter, secondFactor, sessions, tokens } from "./user-access.js";
 import { backToUsers, profile } from "./user-profile.js";

@@ -1,11 +1,10 @@
 // The list of accounts.
 
 import { isId, nameOf } from "../accounts.js";
-import { get } from "../api.js";
+import { get, service } from "../api.js";
 import { buttonLink, load, pageHead } from "../controls.js";
 import { el, nameText } from "../dom.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
-import { service } from "../limits.js";
 import { go, setQuery } from "../router.js";
 import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";

@@ -2,10 +2,10 @@
 
 export const account = {
   navigation: "Account",
+  current_password: "Current password",
 
   profile: {
     title: "Profile",
-    entry: "Profile",
     username: "Username",
     username_hint: "3 to 50 letters, digits and underscores. You can sign in with it.",
     email: "E-mail",
@@ -16,7 +16,6 @@ export const account = {
       + "sent there, within 48 hours and before you change your password.",
     name: "Name",
     name_hint: "How others see you.",
-    password: "Current password",
     password_hint: "Needed here to change the e-mail address.",
     submit: "Save",
     busy: "Saving…",
@@ -37,12 +36,9 @@ export const account = {
 
   password: {
     title: "Password",
-    entry: "Password",
     lead: "Changing it ends your other sessions, all personal access tokens and all links to your files. You stay "
       + "signed in here.",
-    current: "Current password",
     next: "New password",
-    next_hint: "At least 8 characters. A few words that only you would put together work best.",
     submit: "Change password",
     busy: "Changing…",
     done: "Your password has been changed. Your other sessions, your tokens and your links have ended.",
@@ -52,10 +48,8 @@ export const account = {
 
   second_factor: {
     title: "Second factor",
-    entry: "Second factor",
     lead: "With a second factor, you sign in with your password and a code from an app on your phone or computer. "
       + "Someone who learns your password cannot sign in with it alone.",
-    password: "Current password",
     code: "Code",
     begin_title: "Set it up",
     begin: "You need an authenticator app, such as Aegis, FreeOTP, 1Password or Google Authenticator.",
@@ -106,7 +100,6 @@ export const account = {
 
   sessions: {
     title: "Sessions",
-    entry: "Sessions",
     lead: "Where you are signed in. A session ends by itself when it is not used for a while.",
     caption: "Your sessions",
     device: "Device",
@@ -120,7 +113,6 @@ export const account = {
     end_label: ({ device, address }) => `End the session of ${device} at ${address}`,
     ending: "Ending…",
     ended: "The session has ended.",
-    ended_already: "This session had already ended.",
     others: "End all others",
     others_title: "End all other sessions?",
     others_text: "Anyone signed in to your account elsewhere must sign in again. Personal access tokens keep working.",
@@ -135,7 +127,6 @@ export const account = {
 
   tokens: {
     title: "Access tokens",
-    entry: "Access tokens",
     lead: "A personal access token lets a program use your files. It cannot change your account, and it ends when "
       + "you change your password.",
     caption: "Your personal access tokens",
@@ -168,13 +159,11 @@ export const account = {
     delete_text: "Programs that use it will stop working.",
     deleting: "Deleting…",
     deleted: "The token has been deleted.",
-    deleted_already: "This token had already ended.",
   },
 
   leave: {
     title: "Delete account",
     sure: "Confirm",
-    entry: "Delete account",
     lead: "This cannot be undone, not even by an administrator.",
     loses: "This deletes",
     files: ({ files, bytes }) => `your files: ${files}, ${bytes} in all`,
@@ -186,7 +175,6 @@ export const account = {
     last_admin: "You are the last active administrator. Under Users, make somebody else an administrator first.",
     confirm: ({ name }) => `Type ${name} to confirm`,
     confirm_wrong: ({ name }) => `That is not ${name}.`,
-    password: "Current password",
     submit: "Delete my account",
     busy: "Deleting…",
     done: "Your account has been deleted.",
