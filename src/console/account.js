@@ -1,5 +1,6 @@
 // What the pages of one's own account share: their navigation, a field, and dialogs of what is shown only once.
 
+import { del } from "./api.js";
 import { button, pageHead, pagesNav } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el, focusOn } from "./dom.js";
@@ -30,6 +31,12 @@ export const usage = (stats) => t.profile.usage({
 export function accountPage(title, head, ...children) {
   return el("div", {}, pagesNav(t.navigation, PAGES), pageHead(title, head), children);
 }
+
+/** Ends something, by its path in the API. Answers what there is to say: `done`, or that it had ended already. */
+export const endAt = (path, done) => del(path).then(() => done, (error) => {
+  if (!error.reason?.endsWith("_NOT_FOUND")) throw error;
+  return error.message;
+});
 
 /** Says what was done. Where the page `isShown` anew, the button of it is gone, and the focus goes to the heading. */
 export function sayDone(text, isShown) {

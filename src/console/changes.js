@@ -82,15 +82,9 @@ function rest(milliseconds) {
 }
 
 /** Is done when the tab is visible and a request may be sent, or once `signal` is aborted. */
-function untilDue(signal) {
-  const isDue = () => signal.aborted || (!document.hidden && performance.now() >= next);
-  return new Promise((resolve) => {
-    if (isDue()) return resolve();
-    // Not one long timer: that would stand still while the computer sleeps.
-    const timer = setInterval(() => {
-      if (!isDue()) return;
-      clearInterval(timer);
-      resolve();
-    }, 500);
-  });
+async function untilDue(signal) {
+  while (!signal.aborted && (document.hidden || performance.now() < next)) {
+    // Not one long wait: that would stand still while the computer sleeps.
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+  }
 }

@@ -41,9 +41,6 @@ const ROUTES = [
   { path: "/console/exports", page: "exports", section: "exports", for: "admins" },
 ];
 
-/** Where people go who are signed in. */
-const HOME = "/console/files";
-
 /** The page that is shown: `{ route, params, update, leave, change, viewer }`; `leave` and `change` abort its work. */
 let shown = null;
 /** How often an address was gone to, so that a page that came too late is not shown. */
@@ -76,7 +73,7 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
   // Going back to where the token of a mail was taken out of the address: the page has it.
   if (isSame && route.stays && !location.hash) return;
   restoreQuery();
-  if (user && route.for === "guests") return go(HOME, { replace: true });
+  if (user && route.for === "guests") return go("/console/files", { replace: true });
   const page = pageFor(route);
   let module;
   document.body.classList.add("is-going");
@@ -124,10 +121,7 @@ function scrollWhenLoaded(target, signal) {
 }
 
 /** Who looks at a page: another account, or the same one in another role, sees the page anew. */
-function viewer() {
-  const user = currentUser();
-  return user && `${user.role} ${user.id}`;
-}
+const viewer = () => currentUser() && `${currentUser().role} ${currentUser().id}`;
 
 function update(page) {
   keepQuery();

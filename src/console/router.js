@@ -122,17 +122,9 @@ export const setQuery = (changes, options) => go(withQuery(changes), options);
 
 /** Finds the route of a path. A route's `path` is like `/console/files/:id`. Answers `{ route, params }` or `null`. */
 export function match(routes, path) {
-  const parts = path.replace(/\/+$/, "").split("/");
   for (const route of routes) {
-    const names = route.path.split("/");
-    if (names.length !== parts.length) continue;
-    const params = {};
-    const fits = names.every((name, index) => {
-      if (!name.startsWith(":")) return name === parts[index];
-      params[name.slice(1)] = decoded(parts[index]);
-      return parts[index] !== "";
-    });
-    if (fits) return { route, params };
+    const found = new RegExp(`^${route.path.replace(":id", "(?<id>[^/]+)")}/*$`).exec(path);
+    if (found) return { route, params: found.groups ? { id: decoded(found.groups.id) } : {} };
   }
   return null;
 }

@@ -25,17 +25,13 @@ export function show({ leaving }) {
   return accountPage(t.title, {}, place);
 }
 
-/** What happens where the address is changed. Where the service sends no mail, nobody is told. */
-function emailHint() {
-  if (service.emailConfirmation) return t.email_hint_confirmed;
-  return service.passwordResets ? t.email_hint : "";
-}
-
 function fieldsOf(user) {
+  // Where the service sends no mail, nobody is told that the address is another one.
+  const hint = service.emailConfirmation ? t.email_hint_confirmed : service.passwordResets && t.email_hint;
   return [
     { name: "username", label: t.username, hint: t.username_hint, value: user.username, minlength: 3, maxlength: 50,
       required: Boolean(user.username), autocomplete: "username", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
-    { name: "email", label: t.email, hint: emailHint(), type: "email", value: user.email, required: true,
+    { name: "email", label: t.email, hint, type: "email", value: user.email, required: true,
       maxlength: 255, autocomplete: "email", reasons: ["EMAIL_TAKEN"] },
     { ...CURRENT_PASSWORD, hint: t.password_hint, isHidden: true },
     { name: "name", label: t.name, hint: t.name_hint, value: user.name, maxlength: 255, autocomplete: "name" },

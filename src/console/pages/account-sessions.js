@@ -1,7 +1,7 @@
 // The sessions of one's own account.
 
-import { accountPage, sayDone } from "../account.js";
-import { del, forget, get, post } from "../api.js";
+import { accountPage, endAt, sayDone } from "../account.js";
+import { forget, get, post } from "../api.js";
 import { button, load, replaceKeepingFocus } from "../controls.js";
 import { confirmDialog } from "../dialogs.js";
 import { el, nameText } from "../dom.js";
@@ -77,13 +77,7 @@ function endButton(session, endOne) {
 
 /** Ends a session. The focus goes to the row that comes into its place, since the button goes. */
 async function end(session, refresh) {
-  let said = t.ended;
-  try {
-    await del(`/auth/sessions/${session.id}`);
-  } catch (error) {
-    if (error.reason !== "SESSION_NOT_FOUND") throw error;
-    said = error.message;
-  }
+  const said = await endAt(`/auth/sessions/${session.id}`, t.ended);
   await refresh();
   notify(said);
 }

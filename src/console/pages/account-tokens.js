@@ -1,7 +1,7 @@
 // Personal access tokens: making one, which is shown once, and ending them.
 
-import { accountPage, sayDone, showOnce } from "../account.js";
-import { del, get, post } from "../api.js";
+import { accountPage, endAt, sayDone, showOnce } from "../account.js";
+import { get, post } from "../api.js";
 import { button, copyButton, load } from "../controls.js";
 import { confirmDialog, formDialog } from "../dialogs.js";
 import { el, focusOn, nameText } from "../dom.js";
@@ -81,19 +81,12 @@ async function create(refresh) {
 }
 
 async function remove(token, refresh) {
-  let said = t.deleted;
+  let said;
   const isDone = await confirmDialog(t.delete_title, [el("strong", {}, nameText(token.name)), t.delete_text], {
     label: t.delete,
     busy: t.deleting,
     danger: true,
-    act: async () => {
-      try {
-        await del(`/auth/tokens/${token.id}`);
-      } catch (error) {
-        if (error.reason !== "TOKEN_NOT_FOUND") throw error;
-        said = error.message;
-      }
-    },
+    act: async () => { said = await endAt(`/auth/tokens/${token.id}`, t.deleted); },
   });
   if (isDone) sayDone(said, await refresh());
 }

@@ -21,12 +21,11 @@ export function show() {
   made.field("username").input.setAttribute("data-focus", "");
   // The page that most people go on to comes while the service checks the password.
   made.element.addEventListener("submit", () => import("./files.js").catch(() => {}));
-  const register = el("p", { class: "aside" }, `${t.no_account} `,
-    el("a", { href: "/console/register" }, texts.register.title));
-  register.hidden = !service.registration;
   return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), made.element,
     el("p", { class: "aside" }, el("a", { href: "/console/forgotten" }, t.forgotten)),
-    register, service.emailConfirmation && el("p", { class: "aside" }, t.just_registered));
+    service.registration && el("p", { class: "aside" }, `${t.no_account} `,
+      el("a", { href: "/console/register" }, texts.register.title)),
+    service.emailConfirmation && el("p", { class: "aside" }, t.just_registered));
 }
 
 /**
