@@ -1,7 +1,7 @@
 // What the pages of one's own account share: their navigation, a field, and dialogs of what is shown only once.
 
 import { del } from "./api.js";
-import { button, pageHead, pagesNav } from "./controls.js";
+import { button, pageHead } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el, focusOn } from "./dom.js";
 import { formatBytes, formatNumber } from "./format.js";
@@ -9,12 +9,12 @@ import { notify } from "./frame.js";
 import { account as t } from "./texts/account.js";
 
 const PAGES = [
-  { href: "/console/account", label: t.profile.title },
-  { href: "/console/account/password", label: t.password.title },
-  { href: "/console/account/second-factor", label: t.second_factor.title },
-  { href: "/console/account/sessions", label: t.sessions.title },
-  { href: "/console/account/tokens", label: t.tokens.title },
-  { href: "/console/account/leave", label: t.leave.title },
+  ["/console/account", t.profile.title],
+  ["/console/account/password", t.password.title],
+  ["/console/account/second-factor", t.second_factor.title],
+  ["/console/account/sessions", t.sessions.title],
+  ["/console/account/tokens", t.tokens.title],
+  ["/console/account/leave", t.leave.title],
 ];
 
 /** The field for the password without which the service changes nothing that gives somebody else the account. */
@@ -29,7 +29,10 @@ export const usage = (stats) => t.profile.usage({
 
 /** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
 export function accountPage(title, head, ...children) {
-  return el("div", {}, pagesNav(t.navigation, PAGES), pageHead(title, head), children);
+  const here = location.pathname.replace(/\/+$/, "");
+  const links = PAGES.map(([href, label]) => el("a", { href, "aria-current": href === here && "page" }, label));
+  const nav = el("nav", { class: "subnav", "aria-label": t.navigation }, links);
+  return el("div", {}, nav, pageHead(title, head), children);
 }
 
 /** Ends something, by its path in the API. Answers what there is to say: `done`, or that it had ended already. */

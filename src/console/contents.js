@@ -14,10 +14,17 @@ const BEGUN = 60_000;
  * Uploads a file and answers its metadata. One that is sent again with the same `key` is stored once.
  * `progress(sent)` is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when
  * the service looks at it is renewed, and the file sent again.
+ *
+ * The form (RFC 7578) is made here. `FormData` would send a quote in a name as `%22`, which could be a part of the name
+ * as well; `filename*` (RFC 8187) says every name as it is. The boundary is random, so no file can hold it.
  */
 export async function upload(file, { key, progress, signal }) {
-  const { body, type } = formOf(file);
-  const headers = { "Content-Type": type, "Idempotency-Key": key };
+  const boundary = [...crypto.getRandomValues(new Uint32Array(5))].map((word) => word.toString(36)).join("");
+  const name = encodeURIComponent(file.name.toWellFormed());
+  const disposition = `Content-Disposition: form-data; name="file"; filename*=UTF-8''${name}`;
+  const head = `--${boundary}\r\n${disposition}\r\nContent-Type: ${file.type}\r\n\r\n`;
+  const body = new Blob([head, file, `\r\n--${boundary}--\r\n`]);
+  const headers = { "Content-Type": `multipart/form-data; boundary=${boundary}`, "Idempotency-Key": key };
   const counted = (sent) => progress(Math.min(sent, file.size));
   const answer = await authorized({ signal }, (token) =>
     transfer("POST", "/uploads", { body, headers, progress: counted, signal }, token));
@@ -29,29 +36,14 @@ export async function upload(file, { key, progress, signal }) {
  * that header, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part; `patience` are the
  * milliseconds in which the answer has to begin.
  */
-export function download(path, /** @type {any} */ { progress = () => {}, ...options } = {}) {
-  return authorized(options, (token) => transfer("GET", path, { progress, ...options }, token));
-}
-
-/**
- * The form of an upload (RFC 7578). `FormData` would send a quote in a name as `%22`, which could be a part of the name
- * as well; `filename*` (RFC 8187) says every name as it is. The boundary is random, so no file can hold it.
- */
-function formOf(file) {
-  const boundary = [...crypto.getRandomValues(new Uint32Array(5))].map((word) => word.toString(36)).join("");
-  const name = encodeURIComponent(file.name.toWellFormed());
-  const disposition = `Content-Disposition: form-data; name="file"; filename*=UTF-8''${name}`;
-  const head = `--${boundary}\r\n${disposition}\r\nContent-Type: ${file.type}\r\n\r\n`;
-  const body = new Blob([head, file, `\r\n--${boundary}--\r\n`]);
-  return { body, type: `multipart/form-data; boundary=${boundary}` };
-}
+export const download = (path, options) => authorized(options, (token) => transfer("GET", path, options, token));
 
 /**
  * Sends a request whose bytes are counted, those of its body or else those of the answer, and answers as `download`. A
  * connection on which nothing moves any more is given up.
  */
 async function transfer(method, path, /** @type {any} */ options, token) {
-  const { body, query, headers = {}, progress, signal, patience = STALLED } = options;
+  const { body, query, headers = {}, progress = (_bytes) => {}, signal, patience = STALLED } = options;
   const moving = new XMLHttpRequest();
   const giveUp = () => moving.abort();
   let timer = null;

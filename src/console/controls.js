@@ -130,7 +130,7 @@ export function errorParts(error, /** @type {any} */ { ended, isAutomatic = fals
   const needsFactor = reason === "ADMIN_SECOND_FACTOR_REQUIRED";
   return [message,
     retryAt && (isAutomatic || status !== 0)
-      && [" ", isAutomatic ? texts.next_try : texts.next_time, " ", countdown(retryAt, ended), "."],
+      && [" ", isAutomatic ? texts.next_try : texts.try_again, " ", countdown(retryAt, ended), "."],
     needsFactor && [" ", el("a", { href: "/console/account/second-factor" }, texts.set_up_second_factor)],
   ];
 }
@@ -222,13 +222,6 @@ export function pageHead(title, /** @type {any} */ { lead, actions = [] } = {}) 
   const heading = el("h1", { tabindex: "-1" }, title);
   const text = el("div", { class: "page-title" }, heading, lead && el("p", { class: "lead" }, lead));
   return el("header", { class: "page-head" }, text, el("div", { class: "actions" }, actions));
-}
-
-/** Links to the pages of one entry of the navigation, `{ href, label }`, of which the present one is marked. */
-export function pagesNav(label, pages) {
-  const here = location.pathname.replace(/\/+$/, "");
-  const links = pages.map(({ href, label: text }) => el("a", { href, "aria-current": href === here && "page" }, text));
-  return el("nav", { class: "subnav", "aria-label": label }, links);
 }
 
 /** A part of a page with a heading of its own. */

@@ -81,9 +81,12 @@ async function showAddress({ isReload = false, isStart = false, scroll = 0 } = {
     module = await load(page);
   } catch (error) {
     if (visit !== visits) return;
+    // The service is away, or has been replaced by another version.
     console.warn(error);
     replaceShown({}, {});
-    return showPage(unloadable(), { section: route.section });
+    const again = button(texts.main.load_again, { kind: "primary", act: () => location.reload() });
+    const element = plainPage(texts.main.unloadable_title, texts.main.unloadable, again);
+    return showPage(element, { section: route.section });
   } finally {
     if (visit === visits) document.body.classList.remove("is-going");
   }
@@ -145,12 +148,6 @@ function pageFor(route) {
   if (route.for === "anyone" || route.for === "guests") return route.page;
   if (!currentUser()) return "sign-in";
   return route.for === "admins" && !isAdmin() ? "not-allowed" : route.page;
-}
-
-/** A module that cannot be loaded: the service is away, or has been replaced by another version. */
-function unloadable() {
-  const again = button(texts.main.load_again, { kind: "primary", act: () => location.reload() });
-  return plainPage(texts.main.unloadable_title, texts.main.unloadable, again);
 }
 
 function askApiKey(error) {

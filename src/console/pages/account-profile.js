@@ -73,14 +73,13 @@ function profileForm(user) {
 }
 
 function facts(user) {
-  const list = [
+  const known = [
     [t.role, t.roles[user.role] ?? user.role],
     [t.permissions, user.permissions.length > 0 && nameText(user.permissions.join(", "))],
     [t.second_factor, el("a", { href: "/console/account/second-factor" }, user.second_factor ? t.on : t.off)],
     [t.files, usage(user.stats)],
     [t.last_login, timeText(user.last_login)],
     [t.since, timeText(user.created_at, formatDate)],
-  ];
-  const known = list.filter(([, value]) => value);
+  ].filter(([, value]) => value);
   return append(el("dl", { class: "facts" }), known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }

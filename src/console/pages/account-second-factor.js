@@ -17,8 +17,8 @@ const PATH = "/auth/second-factor";
 const FEW = 3;
 /** Pixels of the widest picture, which fits a screen of 320. */
 const WIDEST = 278;
-const CODE = { name: "code", label: t.code, required: true, autocomplete: "one-time-code", autocapitalize: "none",
-  reasons: ["SECOND_FACTOR_INVALID"], dir: "ltr" };
+const CODE = { name: "code", label: texts.sign_in.code, required: true, autocomplete: "one-time-code",
+  autocapitalize: "none", reasons: ["SECOND_FACTOR_INVALID"], dir: "ltr" };
 
 export function show({ leaving }) {
   const place = el("div", {});
@@ -57,7 +57,10 @@ function offered({ secret, qr_svg: picture }, place, draw) {
     busy: t.confirm_busy,
     extra: button(texts.cancel, { act: () => draw() }),
     submit: async (values) => {
-      const answer = await confirm(values, draw);
+      const answer = await unlessChanged(() => post(`${PATH}/confirm`, values).catch((error) => {
+        if (error.reason === "SECOND_FACTOR_INVALID") error.message = t.wrong_code;
+        throw error;
+      }), draw, t.expired);
       if (!answer) return;
       const drawn = draw();
       if (await showCodes(answer.recovery_codes)) sayDone(t.switched_on, await drawn);
@@ -77,15 +80,6 @@ function offered({ secret, qr_svg: picture }, place, draw) {
         el("p", { class: "code secret", translate: "no" }, groups),
         el("p", {}, copyButton(secret, t.copy_secret)))),
     made.element);
-}
-
-async function confirm(values, draw) {
-  try {
-    return await unlessChanged(() => post(`${PATH}/confirm`, values), draw, t.expired);
-  } catch (error) {
-    if (error.reason === "SECOND_FACTOR_INVALID") error.message = t.wrong_code;
-    throw error;
-  }
 }
 
 /**
@@ -111,7 +105,7 @@ function showCodes(codes) {
   return showOnce(t.codes_title, [
     el("p", {}, t.codes),
     el("ol", { class: "codes code", translate: "no" }, codes.map((code) => el("li", {}, code))),
-    el("div", { class: "row" }, copyButton(codes.join("\n"), t.copy_codes),
+    el("div", { class: "row" }, copyButton(codes.join("\n")),
       button(t.download, { kind: "primary", on: { click: () => save(file, t.download_name) } })),
   ], t.kept);
 }
@@ -128,13 +122,13 @@ function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
 }
 
 async function renew(draw) {
-  const answer = await prove(t.renew, t.renew_text, t.renew_submit, t.renew_busy, draw,
+  const answer = await prove(t.renew, t.renew_text, t.renew_submit, account.creating, draw,
     (values) => post(`${PATH}/recovery-codes`, values));
   if (answer && (await showCodes(answer.recovery_codes))) sayDone(t.renewed, await draw());
 }
 
 async function disable(draw) {
-  const isDone = await prove(t.disable_title, t.disable_text, t.disable_submit, t.disable_busy, draw,
+  const isDone = await prove(t.disable_title, t.disable_text, t.disable, t.disable_busy, draw,
     (values) => del(PATH, { body: values }).then(() => true), "danger");
   if (isDone) sayDone(t.disabled, await draw());
 }

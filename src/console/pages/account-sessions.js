@@ -51,14 +51,14 @@ function sessionTable(endOne) {
       { label: t.device, main: true, cell: device },
       { label: t.signed_in, cell: ({ created_at: at }) => moment(at) },
       { label: t.used, cell: ({ last_refreshed_at: at, created_at: first }) => moment(at ?? first) },
-      { label: t.expires, cell: ({ expires_at: at }) => el("span", { class: "nowrap" }, timeText(at, formatDate)) },
-      { label: t.tools, hideLabel: true, cell: (session) => endButton(session, endOne) },
+      { label: account.expires, cell: ({ expires_at: at }) => moment(at, formatDate) },
+      { label: account.actions, hideLabel: true, cell: (session) => endButton(session, endOne) },
     ],
     empty: { title: t.none, text: t.none_text },
   });
 }
 
-const moment = (at) => el("span", { class: "nowrap" }, timeText(at, formatRelative));
+const moment = (at, format = formatRelative) => el("span", { class: "nowrap" }, timeText(at, format));
 
 function device({ user_agent: agent, address, is_current: isCurrent }) {
   const mark = isCurrent && [" ", el("span", { class: "badge is-accent" }, t.this_one)];

@@ -33,10 +33,10 @@ function tokenTable(removeOne) {
     columns: [
       { label: t.name, main: true, cell: ({ name }) => nameText(name) },
       { label: t.access, cell: ({ scope }) => oneLine(t.scopes[scope] ?? scope) },
-      { label: t.created, cell: ({ created_at: at }) => oneLine(timeText(at, formatDate)) },
+      { label: account.profile.since, cell: ({ created_at: at }) => oneLine(timeText(at, formatDate)) },
       { label: t.used, cell: ({ last_used_at: at }) => lastUse(at) },
-      { label: t.expires, cell: ({ expires_at: at }) => ending(at) },
-      { label: t.tools, hideLabel: true, cell: (token) => button(t.delete, {
+      { label: account.expires, cell: ({ expires_at: at }) => ending(at) },
+      { label: account.actions, hideLabel: true, cell: (token) => button(t.delete, {
         kind: "quiet danger", "aria-label": t.delete_label(token), act: () => removeOne(token) }) },
     ],
     empty: { title: t.none, text: t.none_text },
@@ -65,7 +65,7 @@ async function create(refresh) {
       { name: "scope", label: t.access, type: "select", options: Object.entries(t.scopes), required: true },
     ],
     label: t.create_submit,
-    busy: t.create_busy,
+    busy: account.creating,
     // Also after an error: the token may have been made, and only the answer lost.
     submit: (values) => post("/auth/tokens", values).finally(() => { refresh(); }),
   });

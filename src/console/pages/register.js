@@ -25,8 +25,9 @@ export function show({ leaving }) {
     }
     if (service.emailConfirmation) {
       // What to do next is the same whether or not another account has the address.
-      const { title, lead, else: otherwise } = confirmation.registered;
-      return draw(title, [lead(account), otherwise].map((text) => el("p", { class: "lead" }, text)));
+      const { lead, else: otherwise } = confirmation.registered;
+      const told = [lead(account), otherwise].map((text) => el("p", { class: "lead" }, text));
+      return draw(texts.forgotten.sent_title, told);
     }
     // With a username the API makes the account only, so this signs in to it, which leads to the files.
     try {
@@ -44,7 +45,7 @@ export function show({ leaving }) {
         "data-focus": "" },
       { name: "username", label: t.username, hint: t.username_hint, required: true, minlength: 3,
         autocomplete: "username", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
-      { name: "password", label: t.password, hint: t.password_hint, type: "password", required: true,
+      { name: "password", label: texts.sign_in.password, hint: t.password_hint, type: "password", required: true,
         minlength: 8, autocomplete: "new-password" },
     ],
     label: t.submit,

@@ -53,7 +53,7 @@ function signInForm(made, done, username) {
         autocapitalize: "none", inputmode: "text", isHidden: true, reasons: ["SECOND_FACTOR_INVALID"] },
       { name: "keep", label: t.keep, hint: t.keep_hint, type: "checkbox", value: isKept() },
     ],
-    label: t.submit,
+    label: t.title,
     busy: t.busy,
     submit,
   };

@@ -3,6 +3,9 @@
 export const account = {
   navigation: "Account",
   current_password: "Current password",
+  expires: "Expires",
+  actions: "Actions",
+  creating: "Creating…",
 
   profile: {
     title: "Profile",
@@ -50,7 +53,6 @@ export const account = {
     title: "Second factor",
     lead: "With a second factor, you sign in with your password and a code from an app on your phone or computer. "
       + "Someone who learns your password cannot sign in with it alone.",
-    code: "Code",
     begin_title: "Set it up",
     begin: "You need an authenticator app, such as Aegis, FreeOTP, 1Password or Google Authenticator.",
     begin_submit: "Start",
@@ -69,7 +71,6 @@ export const account = {
     codes_title: "Save these recovery codes",
     codes: "If you lose the device, each of them signs you in once in place of a code from the app. Keep them away "
       + "from the device. They are not shown again.",
-    copy_codes: "Copy",
     download: "Download",
     download_name: "cloakroom-recovery-codes.txt",
     download_head: ({ service, name, date }) => `Recovery codes of ${name} for ${service}, created ${date}.\n`
@@ -83,12 +84,10 @@ export const account = {
     renew: "New recovery codes",
     renew_text: "You get ten new codes, and the old ones stop working.",
     renew_submit: "Create new codes",
-    renew_busy: "Creating…",
     renewed: "Your new recovery codes are in use.",
     disable: "Turn off",
     disable_title: "Turn off the second factor?",
     disable_text: "After that, your password alone is enough to sign in, and the recovery codes stop working.",
-    disable_submit: "Turn off",
     disable_busy: "Turning off…",
     disabled: "The second factor is off.",
     code_hint: "From the app, or a recovery code.",
@@ -106,8 +105,6 @@ export const account = {
     this_one: "This session",
     signed_in: "Signed in",
     used: "Last active",
-    expires: "Expires",
-    tools: "Actions",
     unknown_address: "unknown address",
     end: "End",
     end_label: ({ device, address }) => `End the session of ${device} at ${address}`,
@@ -133,12 +130,9 @@ export const account = {
     name: "Name",
     access: "Access",
     scopes: { all: "Read and write", read: "Read only", upload: "Upload only" },
-    created: "Created",
-    expires: "Expires",
     used: "Last used",
     never: "Never",
     within_hour: "Within the hour",
-    tools: "Actions",
     none: "No access tokens",
     none_text: "Create one for each program with “New token”, so that you can end each on its own.",
     create: "New token",
@@ -147,7 +141,6 @@ export const account = {
     days: "Days until it ends",
     days_hint: "From 1 to 365.",
     create_submit: "Create token",
-    create_busy: "Creating…",
     made_title: "Copy the token now",
     made: "Anyone who has it can act as you. It is not shown again.",
     made_use: "Programs send it in each request, in this header:",

@@ -19,7 +19,6 @@ export const confirmation = {
     + "the new address in your profile.",
 
   registered: {
-    title: "Check your mail",
     lead: ({ email }) => `A mail to ${email} is on its way. Open the link in it and enter your password, and `
       + "your account is made.",
     else: "The link works for 48 hours. If you already have an account with this address, the mail says so. Nothing "
