@@ -3,7 +3,7 @@
 import { currentUser, hasSession, isAdmin, signOut } from "./api.js";
 import { button, errorParts, iconButton } from "./controls.js";
 import { mayLeave } from "./dialogs.js";
-import { append, el, focusOn, icon, nameText, replace } from "./dom.js";
+import { el, focusOn, icon, nameText, replace } from "./dom.js";
 import { texts } from "./texts.js";
 
 /** Holds the brand and the heading of some pages already, which stay until a page is shown. */
@@ -103,10 +103,8 @@ function showMenu(isShown) {
 }
 
 /** The name of the service with its mark. */
-export function brand() {
-  return el("a", { class: "brand", href: "/console" },
-    el("span", { class: "brand-mark" }, icon("hanger")), texts.frame.service);
-}
+export const brand = () => el("a", { class: "brand", href: "/console" },
+  el("span", { class: "brand-mark" }, icon("hanger")), texts.frame.service);
 
 /** Marks the entry of the navigation that the page belongs to. */
 function markSection(name) {
@@ -201,6 +199,6 @@ export function takeAway(notice) {
 function add(place, className, parts) {
   const notice = el("div", { class: className, "data-at": performance.now() }, el("p", {}, parts),
     iconButton(texts.close, "close", { on: { click: () => takeAway(notice) } }));
-  append(place, notice);
+  place.append(notice);
   return notice;
 }

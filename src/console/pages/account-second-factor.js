@@ -42,7 +42,7 @@ function whenOff(place, draw) {
     busy: t.begin_busy,
     submit: async (values) => {
       const offer = await unlessChanged(() => post(PATH, values), draw);
-      if (offer) replace(place, offered(offer, place, draw));
+      if (offer) replace(place, offered(offer, draw));
       place.querySelector("[data-focus]")?.focus();
     },
   });
@@ -50,7 +50,7 @@ function whenOff(place, draw) {
 }
 
 /** The secret, as a picture and as text, and the field for the first code. */
-function offered({ secret, qr_svg: picture }, place, draw) {
+function offered({ secret, qr_svg: picture }, draw) {
   const made = form({
     fields: [{ ...CODE, hint: t.confirm_hint, inputmode: "numeric", "data-focus": "" }],
     label: t.confirm_submit,

@@ -75,7 +75,7 @@ function endButton(session, endOne) {
     act: () => endOne(session) });
 }
 
-/** Ends a session. The focus goes to the row that comes into its place, since the button goes. */
+/** Ends a session. The table moves the focus to the row that comes into its place, since the button goes. */
 async function end(session, refresh) {
   const said = await endAt(`/auth/sessions/${session.id}`, t.ended);
   await refresh();
@@ -83,18 +83,18 @@ async function end(session, refresh) {
 }
 
 async function endOthers(refresh) {
-  if (await askToEnd("others")) sayDone(t.others_done, await refresh());
+  if (await askToEnd("others", t.others, t.others_title, t.others_text)) sayDone(t.others_done, await refresh());
 }
 
 async function endAll() {
-  if (!(await askToEnd("all"))) return;
+  if (!(await askToEnd("all", t.all, t.all_title, t.all_text))) return;
   forget();
   notify(t.all_done);
 }
 
 /** Ends the sessions that the API calls so, after a question; answers whether it has. */
-const askToEnd = (scope) => confirmDialog(t[`${scope}_title`], t[`${scope}_text`], {
-  label: t[scope],
+const askToEnd = (scope, label, title, text) => confirmDialog(title, text, {
+  label,
   busy: t.ending,
   danger: scope === "all",
   act: () => post("/auth/logout", undefined, { query: { scope } }),
