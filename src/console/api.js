@@ -174,8 +174,7 @@ export async function signOut() {
  * An expired access token is renewed and the request sent again; a missing API key is asked for, and so is signing in
  * after a lost session, unless `again` is false.
  */
-const request = (method, path, options = {}) =>
-  authorized(options, (token) => send(method, path, options, token));
+const request = (method, path, options = {}) => authorized(options, (token) => send(method, path, options, token));
 
 export const get = (path, query, signal) => request("GET", path, { query, signal });
 export const getTagged = (path, options) => request("GET", path, { ...options, tagged: true });

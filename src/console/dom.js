@@ -1,6 +1,5 @@
 // How elements are made. Texts become text nodes, never HTML, so whatever a name holds is shown and not executed.
 
-const SVG = "http://www.w3.org/2000/svg";
 let lastId = 0;
 
 /**
@@ -14,7 +13,7 @@ export function el(tag, attributes = {}, ...children) {
 
 /** Makes an SVG element, as `el` does. */
 export function svg(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), attributes, children);
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
 function fill(element, attributes, children) {

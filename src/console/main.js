@@ -216,9 +216,6 @@ if (document.getElementById("unable").hidden) {
   const isBare = !hasSession() || Boolean(find().route.stays);
   document.body.classList.toggle("is-bare", isBare);
   if (!isBare) showPage(skeleton(4), { focus: false });
-  whenNeeded({
-    signIn: async () => (await loaded(import("./pages/sign-in.js"))).signInDialog(),
-    apiKey: askApiKey,
-  });
+  whenNeeded({ signIn: async () => (await loaded(import("./pages/sign-in.js"))).signInDialog(), apiKey: askApiKey });
   start();
 }

@@ -38,7 +38,7 @@ function leaveForm({ username, email }) {
       CURRENT_PASSWORD,
     ],
     label: t.submit,
-    busy: t.busy,
+    busy: account.deleting,
     kind: "danger",
     submit: async ({ confirmation, current_password }) => {
       const fields = { confirmation: t.confirm_wrong({ name }) };

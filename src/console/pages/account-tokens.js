@@ -84,7 +84,7 @@ async function remove(token, refresh) {
   let said;
   const isDone = await confirmDialog(t.delete_title, [el("strong", {}, nameText(token.name)), t.delete_text], {
     label: t.delete,
-    busy: t.deleting,
+    busy: account.deleting,
     danger: true,
     act: async () => { said = await endAt(`/auth/tokens/${token.id}`, t.deleted); },
   });

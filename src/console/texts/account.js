@@ -6,6 +6,7 @@ export const account = {
   expires: "Expires",
   actions: "Actions",
   creating: "Creating…",
+  deleting: "Deleting…",
 
   profile: {
     title: "Profile",
@@ -150,7 +151,6 @@ export const account = {
     delete_label: ({ name }) => `Delete the token ${name}`,
     delete_title: "Delete this token?",
     delete_text: "Programs that use it will stop working.",
-    deleting: "Deleting…",
     deleted: "The token has been deleted.",
   },
 
@@ -169,7 +169,6 @@ export const account = {
     confirm: ({ name }) => `Type ${name} to confirm`,
     confirm_wrong: ({ name }) => `That is not ${name}.`,
     submit: "Delete my account",
-    busy: "Deleting…",
     done: "Your account has been deleted.",
   },
 };
