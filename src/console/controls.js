@@ -70,7 +70,9 @@ export function copyButton(text, label = texts.copy, options = {}) {
   const caption = element.querySelector(".button-text");
   const said = el("span", { class: "visually-hidden", role: "status" });
   element.addEventListener("click", async () => {
-    caption.textContent = said.textContent = (await copy(text, element)) ? texts.copied : texts.not_copied;
+    const answer = (await copy(text, element)) ? texts.copied : texts.not_copied;
+    caption.textContent = answer;
+    said.textContent = answer;
     setTimeout(() => {
       caption.textContent = label;
       said.textContent = "";
