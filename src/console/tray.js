@@ -3,7 +3,7 @@
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { el, focusOn, nameText, replace } from "./dom.js";
-import { loaded } from "./errors.js";
+import { act } from "./file-actions.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
 import { dismiss, isActive, transferChanged, transfers, watchTransfers } from "./transfers.js";
@@ -180,6 +180,5 @@ function putFirst(element) {
 
 /** Deletes the older one of two files of the same name. */
 async function replaceOlder(transfer) {
-  const { act } = await loaded(import("./file-actions.js"));
   if (await act("delete", [transfer.older])) transferChanged(Object.assign(transfer, { older: null }));
 }

@@ -4,7 +4,8 @@ import { post } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { formDialog } from "../dialogs.js";
 import { el, focusOn, icon, replace } from "../dom.js";
-import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
+import { act } from "../file-actions.js";
+import { fileList, momentCell, nameCell } from "../file-list.js";
 import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
 import { service } from "../limits.js";
 import { notify } from "../notices.js";
@@ -46,9 +47,9 @@ const COLUMNS = [
 function rowTools(file) {
   const name = file.filename;
   return [
-    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => actOn("restore", file),
+    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => act("restore", [file]),
       "aria-label": t.restore_name({ name }), "data-key": `restore-${file.id}` }),
-    iconButton(t.purge({ name }), "trash", { act: () => actOn("purge", file), "data-key": `purge-${file.id}` }),
+    iconButton(t.purge({ name }), "trash", { act: () => act("purge", [file]), "data-key": `purge-${file.id}` }),
   ];
 }
 

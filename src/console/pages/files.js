@@ -3,9 +3,10 @@
 import { currentUser, get, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
 import { el, replace } from "../dom.js";
-import { takeDrops } from "../drops.js";
+import { filesIn, takeDrops } from "../drops.js";
 import { loaded } from "../errors.js";
-import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
+import { act } from "../file-actions.js";
+import { fileList, momentCell, nameCell } from "../file-list.js";
 import { isPicture, isText } from "../file-type.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { service } from "../limits.js";
@@ -14,7 +15,6 @@ import { texts } from "../texts.js";
 import { typeName } from "../texts/file-types.js";
 import { isTemporary, waitOut, watchTransfers } from "../transfers.js";
 import { addUploads } from "../uploads.js";
-import "../tray.js";
 
 const t = texts.files.list;
 /** Milliseconds in which uploads that end bring the list up to date once. */
@@ -68,7 +68,6 @@ function addFiles(files, left = {}) {
 
 async function addFolders(items) {
   const owner = currentUser().id;
-  const { filesIn } = await loaded(import("../folders.js"));
   const { files, left } = await filesIn(items);
   if (currentUser()?.id === owner) addFiles(files, left);
 }
@@ -103,14 +102,12 @@ async function look(file) {
 }
 
 function rowTools(file) {
-  const name = file.filename;
+  const tool = (name, drawing, action) => iconButton(t[name]({ name: file.filename }), drawing,
+    { act: action, "data-key": `${name}-${file.id}` });
+  const actions = Object.entries({ link: "link", download: "download", delete: "trash" });
   return [
-    (isPicture(file) || isText(file)) && iconButton(t.look({ name }), "look",
-      { act: () => look(file), "data-key": `look-${file.id}` }),
-    iconButton(t.link({ name }), "link", { act: () => actOn("link", file), "data-key": `link-${file.id}` }),
-    iconButton(t.download({ name }), "download",
-      { act: () => actOn("download", file), "data-key": `download-${file.id}` }),
-    iconButton(t.delete({ name }), "trash", { act: () => actOn("delete", file), "data-key": `delete-${file.id}` }),
+    (isPicture(file) || isText(file)) && tool("look", "look", () => look(file)),
+    actions.map(([name, drawing]) => tool(name, drawing, () => act(name, [file]))),
   ];
 }
 

@@ -43,11 +43,12 @@ export function accountOf(/** @type {any} */ { permissions, storage_quota: megab
 }
 
 /**
- * The part of an account's page that changes it. `show(isTyped)` is called after a change, to show the account anew;
- * `isTyped()` says whether something has been typed since, which is not saved.
+ * The part of an account's page that changes it. `refresh()` is called after a change, to show the account anew.
+ * Answers `{ element, isDone() }`: whether it was saved and nothing was typed since, so that it can be made anew.
  */
-export function profile(user, show) {
+export function profile(user, refresh) {
   let stored = user;
+  let isSaved = false;
   const isOwn = user.id === currentUser().id;
   const fields = profileFields(user);
   if (isOwn) {
@@ -56,6 +57,7 @@ export function profile(user, show) {
   }
   const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
   async function save(/** @type {any} */ { current_password, ...values }) {
+    isSaved = false;
     const changed = changes(stored, accountOf(values));
     if (!Object.keys(changed).length) return notify(t.unchanged);
     if (changed.role) await confirmRole(changed.role, { name: nameOf(stored), isOwn });
@@ -63,9 +65,10 @@ export function profile(user, show) {
     if (isOwn && changed.role) return signOutHere();
     notify(t.saved);
     if (isOwn) setCurrentUser({ ...currentUser(), ...stored });
-    return show(made.isTyped);
+    isSaved = true;
+    return refresh();
   }
-  return section(t.profile, {}, el("div", {}, made.element));
+  return { element: section(t.profile, {}, made.element), isDone: () => isSaved && !made.isTyped() };
 }
 
 /**
@@ -91,3 +94,12 @@ function signOutHere() {
 export function backToUsers() {
   return el("p", { class: "back small" }, el("a", { href: "/console/users" }, icon("left"), t.back));
 }
+
+export const badge = (text, kind = "") => el("span", { class: `badge ${kind}` }, text);
+
+/** What is unusual about an account. */
+export const exceptions = (user) => [
+  !user.is_active && badge(admin.inactive, "is-danger"),
+  user.role === "admin" && badge(admin.roles.admin, "is-accent"),
+  user.second_factor && badge(admin.second_factor),
+];

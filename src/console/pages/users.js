@@ -9,6 +9,7 @@ import { service } from "../limits.js";
 import { go, setQuery } from "../router.js";
 import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";
+import { exceptions } from "./user-profile.js";
 
 const t = admin.users;
 
@@ -33,8 +34,7 @@ export function show(context) {
   const form = filters({
     label: t.filters,
     fields: [
-      { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true,
-        maxlength: 255 },
+      { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true, maxlength: 255 },
       { name: "role", label: t.role, type: "select", options: ROLES },
       { name: "active", label: t.state, type: "select", options: STATES },
     ],
@@ -74,15 +74,6 @@ function nameCell(user) {
   const under = [user.username !== name && user.username, exceptions(user)].flat().filter(Boolean);
   return [el("a", { class: "clamp", href: `/console/users/${user.id}` }, nameText(name)),
     under.length > 0 && el("span", { class: "badges soft small" }, under)];
-}
-
-/** What is unusual about an account. */
-function exceptions(user) {
-  return [
-    !user.is_active && el("span", { class: "badge is-danger" }, admin.inactive),
-    user.role === "admin" && el("span", { class: "badge is-accent" }, admin.roles.admin),
-    user.second_factor && el("span", { class: "badge" }, admin.second_factor),
-  ];
 }
 
 /** Goes to the account with this id, and leaves no search for it behind. */
