@@ -30,16 +30,16 @@ const ARCHIVE = /^application\/(zip|gzip|vnd\.rar|x-(7z|rar|tar|bzip2).*)$/;
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
  * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
  * what can be done with selected files; `lead` stands before the fields for searching; `refreshed` is called with each
- * `refresh`, and `listed(isNone)` with each answer, whether there are no files at all; the rest are options of `table`.
- * Answers `{ element, update(context), refresh() }`, where `refresh` is for what nobody has asked for.
+ * change, and `listed(isNone)` with each answer, whether there are no files at all; the rest are options of `table`.
+ * Answers `{ element, update(context) }`.
  */
 export function fileList(context, /** @type {any} */ given) {
   const { words, query: more, lead, action, actions, refreshed = () => {}, listed = () => {}, ...options } = given;
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
   const form = searchForm(context);
   const tools = el("div", { class: "list-tools" }, lead, form.element);
-  const ask = ({ query, signal }, other) =>
-    get("/uploads", { ...parametersOf(query, sorts), ...more, ...other }, signal);
+  const ask = ({ query, signal }, other) => get("/uploads", { ...asked(query, { sorts }), search: query.get("search"),
+    content_type: query.get("type"), ...more, ...other }, signal);
   let latest = context;
   const selected = selection({ tools, actions, ask: (other) => ask(latest, other) });
   const empty = () => emptyTexts(words, action);
@@ -85,7 +85,7 @@ export function fileList(context, /** @type {any} */ given) {
   addEventListener("files", () => refresh(), { signal: context.leaving });
   followChanges(() => place.dataset.state === "shown" && renew(), context.leaving);
   update(context);
-  return { element: el("div", {}, tools, selected.bar, problem, place), update, refresh };
+  return { element: el("div", {}, tools, selected.bar, problem, place), update };
 }
 
 /** The name of a file, in `link` where it is given, between the mark of its type and what else there is to say. */
@@ -117,11 +117,6 @@ export const momentCell = (moment) => [el("span", { class: "is-short" }, timeTex
   el("span", { class: "nowrap" }, timeText(moment))];
 
 const isFiltered = (query) => query.has("search") || query.has("type");
-
-/** What the API is asked by an address. */
-function parametersOf(query, sorts) {
-  return { ...asked(query, { sorts }), search: query.get("search"), content_type: query.get("type") };
-}
 
 /** The fields for searching. A type that only the address names can be chosen too. */
 function searchForm({ query }) {

@@ -2,7 +2,7 @@
 // holds what is set, so that it can be linked to, and the router remembers it.
 
 import { emptyState, iconButton, skeleton } from "./controls.js";
-import { append, el, focusOn, hiddenText, icon, replace } from "./dom.js";
+import { el, focusOn, hiddenText, icon, replace } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { formatNumber } from "./format.js";
 import { field } from "./forms.js";
@@ -78,23 +78,20 @@ function currentSort(columns, sort) {
 
 /** The head of a column: a link to the same page in that column's order, or in the other direction. */
 function headOf({ label, sort, align, hideLabel, head }) {
-  const element = el("th", { scope: "col", role: "columnheader", class: align === "end" ? "end" : "" });
-  if (!sort) {
-    append(element, head ?? (hideLabel ? hiddenText(label) : label));
-    return { element, update() {} };
-  }
   const arrow = el("span", { class: "sort-arrow", "aria-hidden": "true" });
-  const link = el("a", { class: "sort", href: location.pathname }, label, arrow);
-  append(element, link);
+  const link = sort && el("a", { class: "sort", href: location.pathname }, label, arrow);
+  const element = el("th", { scope: "col", role: "columnheader", class: align === "end" ? "end" : "" },
+    link ?? head ?? (hideLabel ? hiddenText(label) : label));
   return {
     element,
     update({ by, order }) {
+      if (!link) return;
       const isUsed = by === sort;
       const next = isUsed && order === "asc" ? "desc" : "asc";
-      link.setAttribute("href", withQuery({ sort_by: sort, sort_order: next, page: null }));
+      link.href = withQuery({ sort_by: sort, sort_order: next, page: null });
       replace(arrow, isUsed && icon(order === "asc" ? "up" : "down"));
-      if (isUsed) element.setAttribute("aria-sort", order === "asc" ? "ascending" : "descending");
-      else element.removeAttribute("aria-sort");
+      const direction = order === "asc" ? "ascending" : "descending";
+      element.ariaSort = isUsed ? direction : null;
     },
   };
 }
