@@ -22,8 +22,8 @@ export function show({ leaving: signal }) {
   const list = table({
     caption: t.caption,
     columns: [file, ...linkColumns(refresh)],
-    empty: { title: t.none_title, text: t.none, action: buttonLink(t.to_files, "/console/files") },
+    empty: { title: oneFile.links.none_title, text: t.none, action: buttonLink(t.to_files, "/console/files") },
   });
   refresh();
-  return { element: el("div", {}, pageHead(t.title, { lead: t.lead }), place), update: refresh };
+  return { element: el("div", {}, pageHead(oneFile.links.title, { lead: t.lead }), place), update: refresh };
 }
