@@ -24,7 +24,6 @@ const ADMIN_ENTRIES = [
   { name: "users", href: "/console/users" },
   { name: "stats", href: "/console/stats" },
   { name: "audit", href: "/console/audit" },
-  { name: "exports", href: "/console/exports" },
 ];
 
 /** Whether what is dragged are files. */

@@ -39,7 +39,6 @@ const ROUTES = [
   { path: "/console/users/:id", page: "user", section: "users", for: "admins" },
   { path: "/console/stats", page: "stats", section: "stats", for: "admins" },
   { path: "/console/audit", page: "audit", section: "audit", for: "admins" },
-  { path: "/console/exports", page: "exports", section: "exports", for: "admins" },
 ];
 
 /** Where people go who are signed in. */

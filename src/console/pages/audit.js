@@ -42,8 +42,8 @@ export function show(context) {
   const form = filters({
     label: t.filters,
     fields: [
-      { name: "actor_id", label: t.actor, isWhole: true, placeholder: t.id_hint, maxlength: 255 },
-      { name: "subject_id", label: t.subject, isWhole: true, placeholder: t.id_hint, maxlength: 255 },
+      { name: "actor_id", label: t.actor, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255 },
+      { name: "subject_id", label: t.subject, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255 },
       { name: "action", label: t.action, type: "select", options: [["", t.any_action], ...Object.entries(t.actions)] },
       { name: "outcome", label: t.outcome, type: "select",
         options: [["", t.any_outcome], ...Object.entries(t.outcomes)] },
@@ -92,7 +92,7 @@ function asked(query) {
 async function save(form) {
   if (!(await form.apply())) return;
   const saved = await saveAttachment("/admin/audit/export", asked(currentQuery()));
-  notify(admin.exports.saved({ ...saved, size: formatBytes(saved.size) }));
+  notify(admin.saved({ ...saved, size: formatBytes(saved.size) }));
 }
 
 /** The ways to older events, and back to the newest ones. `next` is the API's cursor, `null` at the end. */

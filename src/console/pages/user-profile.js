@@ -19,12 +19,12 @@ const MEGABYTE = 1_048_576;
 /** @returns {any[]} Descriptions of the fields of an account, for `form`. */
 export function profileFields(user) {
   return [
-    { name: "email", label: t.email, type: "email", value: user.email, required: true, maxlength: 255,
+    { name: "email", label: admin.email, type: "email", value: user.email, required: true, maxlength: 255,
       autocomplete: "off", reasons: ["EMAIL_TAKEN"] },
-    { name: "name", label: t.name, value: user.name, maxlength: 255, autocomplete: "off" },
+    { name: "name", label: admin.name, value: user.name, maxlength: 255, autocomplete: "off" },
     { name: "username", label: t.username, value: user.username, hint: t.username_hint, minlength: 3, maxlength: 50,
       required: Boolean(user.username), autocomplete: "off", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
-    { name: "role", label: t.role, type: "select", value: user.role, required: true, hint: t.role_hint,
+    { name: "role", label: admin.role, type: "select", value: user.role, required: true, hint: t.role_hint,
       options: Object.entries(admin.roles), reasons: ["LAST_ADMIN"] },
     { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
       hint: t.permissions_hint },
@@ -92,7 +92,7 @@ function signOutHere() {
 
 /** The way back to the list, above the head of a page. */
 export function backToUsers() {
-  return el("p", { class: "back small" }, el("a", { href: "/console/users" }, icon("left"), t.back));
+  return el("p", { class: "back small" }, el("a", { href: "/console/users" }, icon("left"), admin.users.title));
 }
 
 export const badge = (text, kind = "") => el("span", { class: `badge ${kind}` }, text);

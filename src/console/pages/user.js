@@ -52,11 +52,11 @@ function facts(user) {
   const audit = (name, label) => el("a", { href: `/console/audit?${name}=${user.id}` }, label);
   const rows = [
     [t.id, el("code", {}, user.id)],
-    [t.created, timeText(user.created_at)],
+    [admin.created, timeText(user.created_at)],
     [t.updated, timeText(user.updated_at)],
-    [t.last_login, timeText(user.last_login) || admin.never],
-    [t.stored, usage(user.stats)],
-    [t.audit, el("span", { class: "row" }, audit("actor_id", t.acted), audit("subject_id", t.acted_on))],
+    [admin.last_login, timeText(user.last_login) || admin.never],
+    [admin.stored, usage(user.stats)],
+    [admin.audit.title, el("span", { class: "row" }, audit("actor_id", t.acted), audit("subject_id", t.acted_on))],
   ];
   return el("dl", { class: "facts" }, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
@@ -135,7 +135,7 @@ const COLUMNS = {
     { label: t.last_used, cell: (row) => timeText(row.last_refreshed_at ?? row.created_at) },
   ],
   tokens: [
-    { label: t.name, main: true, cell: (row) => nameText(row.name) },
+    { label: admin.name, main: true, cell: (row) => nameText(row.name) },
     { label: t.token_access, cell: (row) => account.tokens.scopes[row.scope] ?? row.scope },
     { label: t.token_used, cell: (row) => timeText(row.last_used_at) || admin.never },
     { label: t.expires, cell: (row) => timeText(row.expires_at, formatDate) },
