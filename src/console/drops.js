@@ -50,20 +50,19 @@ export async function filesIn(items) {
 
 async function look(item, found) {
   if (item.isDirectory) return open(item, found);
-  const reason = SYSTEM_FILES.includes(item.name.toLowerCase()) ? "system"
-    : found.files.length >= MAX_WAITING ? "many" : await take(item, found.files);
-  if (reason) found.left[reason] += 1;
-}
-
-/** Takes a file, or answers why it is left out. */
-async function take(item, files) {
-  try {
-    const file = item instanceof File ? item : await new Promise((...settle) => { item.file(...settle); });
-    await readable(file);
-    files.push(file);
-    return null;
-  } catch (error) {
-    return REASONS[error.status] ?? "unreadable";
+  const { files, left } = found;
+  if (SYSTEM_FILES.includes(item.name.toLowerCase())) {
+    left.system += 1;
+  } else if (files.length >= MAX_WAITING) {
+    left.many += 1;
+  } else {
+    try {
+      const file = item instanceof File ? item : await new Promise((...settle) => { item.file(...settle); });
+      await readable(file);
+      files.push(file);
+    } catch (error) {
+      left[REASONS[error.status] ?? "unreadable"] += 1;
+    }
   }
 }
 

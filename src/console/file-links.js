@@ -1,9 +1,9 @@
 // Links to files: making them, for one file or several at once, showing them once, and ending them.
 
 import { currentUser, del, get, post } from "./api.js";
-import { button, copy, copyButton, load, section, skeleton } from "./controls.js";
+import { button, copy, copyButton, load, section } from "./controls.js";
 import { confirmDialog, dialog, formDialog } from "./dialogs.js";
-import { el, focusOn, nameText, replace } from "./dom.js";
+import { el, nameText, replace } from "./dom.js";
 import { ApiError } from "./errors.js";
 import { patiently, problemsOf } from "./file-actions.js";
 import { formatClock, formatDateTime, formatNumber, formatRelative, timeText } from "./format.js";
@@ -16,32 +16,40 @@ const t = oneFile.links;
 /** The longest life of a link, in minutes. */
 const LONGEST = 43_200;
 
-/** The columns of a list of links, but for that of the files; `refresh()` shows the list anew. */
-export const linkColumns = (refresh) => [
+const columnsOf = (refresh) => [
+  { label: t.of_file, main: true, cell: ({ file_id: id, filename }) =>
+    el("a", { class: "clamp", href: `/console/files/${id}` }, nameText(filename)) },
   { label: t.expires, cell: ({ expires_at: until }) => el("span", {}, el("span", { class: "nowrap" }, timeText(until)),
     " ", el("span", { class: "nowrap" }, "(", timeText(until, formatRelative), ")")) },
   { label: t.used, cell: ({ last_used_at: used }) => timeText(used) ?? el("span", { class: "soft" }, t.unused) },
   { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
   { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
     "aria-label": t.end_of({ name: link.filename, until: formatDateTime(link.expires_at) }),
-    on: { click: ({ target }) => endLink(link, target.closest("tr"), refresh) } }) },
+    "data-key": `end-${link.id}`, on: { click: () => endLink(link, refresh) } }) },
 ];
+
+/** A list of all links, or of those to one file. `empty` is as in `table`. Answers `{ element, refresh() }`. */
+export function linkList(/** @type {any} */ { caption, empty, file }, signal) {
+  const element = el("div", { class: "brief-list" });
+  const refresh = () => load(element, {
+    signal,
+    waiting: list.waiting(file ? 3 : 8),
+    work: () => get("/links", {}, signal),
+    show: ({ links }) => list.show(links.filter(({ file_id: id }) => !file || id === file.id)),
+  });
+  const [name, expires, ...others] = columnsOf(refresh);
+  const columns = file ? [{ ...expires, main: true }, ...others] : [name, expires, ...others];
+  const list = table({ caption, columns, empty, keeps: true });
+  refresh();
+  return { element, refresh };
+}
 
 /** The part of a file's page about its links; `everyone` stands above them. */
 export function linksSection(file, everyone, signal) {
-  const place = el("div", { class: "brief-list" });
-  const refresh = () => load(place, {
-    signal,
-    waiting: skeleton(3),
-    work: () => get("/links", {}, signal),
-    show: ({ links }) => list.show(links.filter(({ file_id: id }) => id === file.id)),
-  });
-  const [expires, ...others] = linkColumns(refresh);
-  const list = table({ caption: t.title, columns: [{ ...expires, main: true }, ...others],
-    empty: { title: t.none_title, text: t.none } });
+  const empty = { title: t.none_title, text: t.none };
+  const { element, refresh } = linkList({ caption: t.title, empty, file }, signal);
   const make = button(t.make, { drawing: "link", on: { click: async () => await share([file]) && refresh() } });
-  refresh();
-  return section(t.title, { lead: t.lead, actions: [make] }, everyone, place);
+  return section(t.title, { lead: t.lead, actions: [make] }, everyone, element);
 }
 
 /** Makes a link to each of some files as the person wishes, copies them, and shows them. Answers whether it has. */
@@ -156,20 +164,15 @@ function addressField({ label, hint, copy: words }, value, focused = "") {
   return element;
 }
 
-/** Ends a link after a question, and shows its list anew, with the focus on what is in the place of its row. */
-async function endLink({ id, file_id: file, filename, expires_at: expiry }, row, refresh) {
-  const until = formatDateTime(expiry);
-  const rows = row.parentElement;
-  const place = [...rows.children].indexOf(row);
+/** Ends a link after a question, and shows its list anew. */
+async function endLink({ id, file_id: file, filename, expires_at: expiry }, refresh) {
   const act = async () => {
     await del(`/uploads/${file}/links/${id}`).catch((error) => {
       if (error.reason !== "LINK_NOT_FOUND") throw error;
     });
     notify(t.ended);
   };
+  const question = el("span", {}, nameText(filename), t.end_text({ until: formatDateTime(expiry) }));
   const options = { label: t.end_label, busy: t.ending, danger: true, act };
-  const question = el("span", {}, nameText(filename), t.end_text({ until }));
-  if (!await confirmDialog(t.end_title, question, options)) return;
-  await refresh();
-  focusOn((rows.children[place] ?? rows.lastElementChild)?.querySelector("button"));
+  if (await confirmDialog(t.end_title, question, options)) refresh();
 }

@@ -62,7 +62,11 @@ export function profile(user, refresh) {
     if (!Object.keys(changed).length) return notify(t.unchanged);
     if (changed.role) await confirmRole(changed.role, { name: nameOf(stored), isOwn });
     stored = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
-    if (isOwn && changed.role) return signOutHere();
+    if (isOwn && changed.role) {
+      forget(); // the change has ended all sessions, this one as well
+      go("/console", { replace: true });
+      return notify(t.own_role_done);
+    }
     notify(t.saved);
     if (isOwn) setCurrentUser({ ...currentUser(), ...stored });
     isSaved = true;
@@ -81,13 +85,6 @@ export async function confirmRole(role, { name, count = 1, isOwn = false }) {
     ? await confirmDialog(t.own_role_title, t.own_role, { label: t.own_role_do, danger: true, act() {} })
     : await confirmDialog(t.make_admin_title({ name, count }), t.make_admin, { label: t.make_admin_do, act() {} });
   if (!isMeant) throw new DOMException("The role stays as it is.", "AbortError");
-}
-
-/** A change of one's own role has ended all sessions, this one as well. */
-function signOutHere() {
-  forget();
-  go("/console", { replace: true });
-  notify(t.own_role_done);
 }
 
 /** The way back to the list, above the head of a page. */

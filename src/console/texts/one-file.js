@@ -64,6 +64,7 @@ export const oneFile = {
       hint: "For programs, or to show a picture on a page of your own." },
     share: "Share…",
     done: "Done",
+    of_file: "File",
     expires: "Until",
     used: "Last used",
     unused: "Not yet",
@@ -85,7 +86,6 @@ export const oneFile = {
   all_links: {
     lead: "All links to your files that work now. An address is shown only once: where one is lost, make another.",
     caption: "Your links",
-    file: "File",
     none: "Create one from the list of your files. Whoever has it can download the file without an account.",
     to_files: "To your files",
   },
