@@ -128,7 +128,6 @@ function searchForm({ query }) {
       { name: "type", label: t.type, type: "select",
         options: [["", t.any_type], ...[...types].map((type) => [type, typeName(type)])] },
     ],
-    also: ["page"],
   });
 }
 

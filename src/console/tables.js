@@ -142,27 +142,24 @@ export function leaveEmptyPage({ page, pages }) {
  * in typing, and all of them at Enter. Options:
  * - `label`: what the form is for; `fields`: descriptions as in `forms.js`, and `isWide`; a text that `isWhole` acts
  *   only once it has been left, because half of it means something else;
- * - `also`: names of the query that another filter takes away, such as `page`;
  * - `shown(name, text)`: what a field shows for a text of the query; `sent(name, text)`: the text of the query for what
- *   was typed, which may throw an `ApiError` for the field. Both may answer a promise, and
- *   leave it as it is unless told.
+ *   was typed, which may throw an `ApiError` for the field. Both may answer a promise; unless told they change nothing.
  *
  * Answers `{ element, set(query), apply() }`; `set` shows what the query holds; `apply` lets the query hold what the
  * fields show, and answers whether it does.
  */
-export function filters({ label, fields, also = [], shown = (name, text) => text, sent = (name, text) => text }) {
+export function filters({ label, fields, shown = (name, text) => text, sent = (name, text) => text }) {
   const made = fields.map(({ isWide, isWhole, ...description }) => {
     const item = field({ optional: false, autocomplete: "off", ...description });
     item.element.classList.toggle("is-wide", Boolean(isWide));
     actOn(item.input, isWhole, (options) => apply(options));
     return item;
   });
-  const none = Object.fromEntries([...made.map(({ name }) => name), ...also].map((name) => [name, null]));
+  // Another filter begins at the first page, by whichever name the list has its pages.
+  const none = Object.fromEntries([...made.map(({ name }) => name), "page", "before"].map((name) => [name, null]));
   const clear = el("a", { class: "button quiet", on: { click: () => made[0].input.focus() } }, texts.clear);
   const element = el("form", { class: made.length > 4 ? "toolbar is-many" : "toolbar", role: "search",
     "aria-label": label, novalidate: true }, made.map((item) => item.element), clear);
-  const valueOf = ({ name, value, written }) =>
-    (value() === written ? query().get(name) ?? "" : sent(name, value()));
   let turns = 0;
   let newest = null;
   let taken = null; // what the fields held that the address takes over
@@ -174,7 +171,8 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
     const held = made.map((item) => item.value());
     try {
       if (half) throw new ApiError({ status: 422, fields: { [half.name]: texts.incomplete } });
-      const values = await Promise.all(made.map(async (item) => [item.name, await valueOf(item)]));
+      const values = await Promise.all(made.map(async ({ name, value, written }) =>
+        [name, value() === written ? query().get(name) ?? "" : await sent(name, value())]));
       const isNews = values.some(([name, text]) => text !== (query().get(name) ?? ""));
       if (turn !== turns) return newest;
       if (isNews && element.isConnected) {
@@ -185,7 +183,10 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
       return element.isConnected;
     } catch (error) {
       if (turn !== turns) return newest;
-      showError(made, error, { focus: !isTyping });
+      const wrong = made.find(({ name }) => error instanceof ApiError && error.fields[name]);
+      if (!wrong) notifyError(error);
+      wrong?.error(error.fields[wrong.name]);
+      if (!isTyping) wrong?.input.focus();
       return false;
     }
   }
@@ -229,13 +230,6 @@ function actOn(input, isWhole, apply) {
     clearTimeout(timer);
     apply();
   });
-}
-
-function showError(made, error, { focus }) {
-  const wrong = made.find(({ name }) => error instanceof ApiError && error.fields[name]);
-  if (!wrong) return notifyError(error);
-  wrong.error(error.fields[wrong.name]);
-  if (focus) wrong.input.focus();
 }
 
 /**

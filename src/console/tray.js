@@ -7,7 +7,7 @@ import { act } from "./file-actions.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
 import { dismiss, isActive, transferChanged, transfers } from "./transfers.js";
-import { currentPause } from "./uploads.js";
+import { pause } from "./uploads.js";
 
 const t = texts.files.transfers;
 /** Milliseconds after which the list folds where all went well. Pointing at it or focusing it keeps it. */
@@ -110,7 +110,6 @@ function drawHead() {
     part: partOf(good) };
   replace(toggle, (active ? t.summary : t.finished)(figures));
   clear.querySelector(".button-text").textContent = active ? t.cancel_all : t.clear;
-  const pause = currentPause();
   wait.hidden = !pause;
   const sentence = pause ? (pause.isLimit ? t.limited : t.away)({ time: formatClock(pause.until) }) : "";
   if (wait.textContent !== sentence) wait.textContent = sentence;

@@ -22,8 +22,7 @@ const REFRESH = 1500;
 const FINAL = [413, 415, 422];
 
 /** Why the queue waits and until when: `{ until, isLimit, end() }`, or `null`. */
-let pause = null;
-export const currentPause = () => pause;
+export let pause = null;
 let isRunning = false;
 let refreshing = null;
 let unreached = 0;

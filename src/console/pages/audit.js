@@ -50,7 +50,6 @@ export function show(context) {
       { name: "from", label: t.from, type: "datetime-local" },
       { name: "to", label: t.to, type: "datetime-local" },
     ],
-    also: ["before"],
     shown: (name, text) => {
       if (IDS.includes(name) && text) return accountName(text, context.leaving);
       return TIMES.includes(name) ? localTime(text) : text;

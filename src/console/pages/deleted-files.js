@@ -13,7 +13,6 @@ import { wayBack } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.files.deleted;
-const HOUR = 3_600_000;
 
 export function show(context) {
   const left = el("div", { role: "status" });
@@ -64,7 +63,7 @@ async function restoreMany(place) {
       fields: [
         { name: "span", label: t.span, type: "select", options: t.spans, required: true },
         { name: "deleted_since", label: t.moment, type: "datetime-local", step: 1, required: true, isHidden: true,
-          value: localTime(Date.now() - HOUR) },
+          value: localTime(beginOf(60)) },
       ],
       label: t.many_label,
       busy: t.restoring,

@@ -42,7 +42,6 @@ export function show(context) {
       { name: "role", label: admin.role, type: "select", options: ROLES },
       { name: "active", label: t.state, type: "select", options: STATES },
     ],
-    also: ["page"],
   });
   const place = el("div", { class: "users-list" });
   const foot = pager({ hasSizes: true });
