@@ -2,7 +2,7 @@
 
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
-import { el, focusOn, nameText, replace } from "./dom.js";
+import { append, el, focusOn, nameText, replace } from "./dom.js";
 import { act } from "./file-actions.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
@@ -129,7 +129,7 @@ function partOf(given) {
 const percent = new Intl.NumberFormat(undefined, { style: "percent" });
 
 function rowOf(transfer) {
-  const name = el("span", { class: "tray-name" });
+  const name = el("span", { class: "tray-name cut" });
   const state = el("span", { class: "tray-state" });
   const bar = el("progress", { max: 1, value: 0, "aria-label": t.progress({ name: transfer.name }) });
   const problem = el("p", { class: "field-error" });
@@ -157,8 +157,8 @@ function rowOf(transfer) {
     const hadFocus = document.activeElement === again;
     again.hidden = shown !== "failed" || !transfer.again;
     if (hadFocus && again.hidden) end.focus();
-    replace(name, file && shown === "done" ? el("a", { href: `/console/files/${file.id}` }, nameText(file.filename))
-      : nameText(transfer.name));
+    const link = file && shown === "done" && el("a", { class: "cut", href: `/console/files/${file.id}` });
+    replace(name, link ? append(link, nameText(file.filename)) : nameText(transfer.name));
   };
   update();
   return { element, update };

@@ -1,4 +1,4 @@
-// The fields of an account that administrators change, and its form.
+// What the pages of accounts share: the fields that administrators change, their form, and what is unusual.
 
 import { nameOf } from "../accounts.js";
 import { currentUser, forget, put, setCurrentUser } from "../api.js";

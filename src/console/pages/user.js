@@ -85,10 +85,11 @@ function folded(id, title, /** @type {any} */ { lead, actions, opened = () => {}
     actions && el("div", { class: "actions" }, actions));
 }
 
-/** A button that does something after a question, and then calls `done()`. */
-function askingButton({ label, title, text, busy, act, done }) {
+/** A button that does something after a question about `values`, and then calls `done(text)` with what was done. */
+function askingButton(words, values, act, done) {
+  const { label, title, text, busy } = words;
   return button(label, { kind: "danger", act: async () => {
-    if (await confirmDialog(title, text, { label, busy, danger: true, act })) await done();
+    if (await confirmDialog(title, text(values), { label, busy, danger: true, act })) await done(words.done);
   } });
 }
 
@@ -157,13 +158,12 @@ function entries(kind, user, signal) {
       return rows.show(answer[kind]);
     },
   });
-  const done = async () => {
-    notify(end.done);
+  const done = async (text) => {
+    notify(text);
     await refresh();
     if (all.hidden && !isInField()) element.querySelector("summary").focus();
   };
-  const all = askingButton({ label: end.label, title: end.title, text: end.text({ name: nameOf(user) }), busy: t.ending,
-    act: () => del(path), done });
+  const all = askingButton(end, { name: nameOf(user) }, () => del(path), done);
   all.hidden = true;
   const element = folded(kind, title, { actions: [all], opened: refresh }, place);
   return element;
@@ -172,23 +172,21 @@ function entries(kind, user, signal) {
 /** Taking the second factor away. `changed(text)` is called once it is gone. */
 function secondFactor(user, changed) {
   if (!user.second_factor) return folded("second-factor", t.factor, { lead: t.factor_is_off });
-  const text = t.take_factor_text({ name: nameOf(user), isTold: service.passwordResets });
-  const remove = askingButton({ label: t.take_factor, title: t.take_factor_title, text, busy: t.taking,
-    act: () => del(`/users/${user.id}/second-factor`), done: () => changed(t.factor_taken) });
+  const remove = askingButton(t.take_factor, { name: nameOf(user), isTold: service.passwordResets },
+    () => del(`/users/${user.id}/second-factor`), changed);
   return folded("second-factor", t.factor, { lead: t.factor_is_on, actions: [remove] });
 }
 
 /** Letting somebody in or not. `changed(text)` is called with what was done. */
 function activity(user, changed) {
   const set = (isActive) => put(`/users/${user.id}`, { is_active: isActive });
+  const { label, busy, done } = t.activate;
   const activate = async () => {
     await set(true);
-    await changed(t.activated);
+    await changed(done);
   };
-  const toggle = user.is_active
-    ? askingButton({ label: t.deactivate, title: t.deactivate_title, text: t.deactivate_text({ name: nameOf(user) }),
-      busy: t.deactivating, act: () => set(false), done: () => changed(t.deactivated) })
-    : button(t.activate, { busy: t.activating, act: activate });
+  const toggle = user.is_active ? askingButton(t.deactivate, { name: nameOf(user) }, () => set(false), changed)
+    : button(label, { busy, act: activate });
   return folded("access", t.access, { lead: user.is_active ? t.is_active : t.is_inactive, actions: [toggle] });
 }
 

@@ -78,16 +78,10 @@ export const admin = {
     setting: "Setting…",
     password_set: "The password has been set. Find a safe way to tell the person.",
     link_title: "Link to choose a password",
-    link: {
-      lead: ({ email }) => `Sends a password reset link to ${email}. It works once, for a short `
-        + "while. Until it is used, the current password keeps working.",
-      send: "Send a reset link",
-    },
-    first_link: {
-      lead: ({ email }) => `Nobody has signed in to this account yet. Sends the invitation to ${email} again, good for `
-        + "seven days or, if the account has a password, a password reset link.",
-      send: "Send a new link",
-    },
+    link: { send: "Send a reset link", lead: ({ email }) => `Sends a password reset link to ${email}. It works once, `
+      + "for a short while. Until it is used, the current password keeps working." },
+    first_link: { send: "Send a new link", lead: ({ email }) => "Nobody has signed in to this account yet. Sends the "
+      + `invitation to ${email} again, good for seven days or, if the account has a password, a password reset link.` },
     sending: "Sending…",
     link_sent: ({ email }) => `A link to ${email} is on its way.`,
     device: "Device",
@@ -97,44 +91,30 @@ export const admin = {
     token_access: "Access",
     token_used: "Last used",
     expires: "Expires",
-    ending: "Ending…",
-    sessions: {
-      title: "Sessions",
-      caption: "Sessions of the account",
-      none: "Nobody is signed in to this account.",
-      end: { label: "End all sessions", title: "End all sessions?", done: "All sessions have ended.",
-        text: ({ name }) => `${name} will be signed out everywhere, but can sign in again.` },
-    },
-    tokens: {
-      title: "Access tokens",
-      caption: "Personal access tokens of the account",
+    sessions: { title: "Sessions", caption: "Sessions of the account", none: "Nobody is signed in to this account.",
+      end: { label: "End all sessions", busy: "Ending…", done: "All sessions have ended.", title: "End all sessions?",
+        text: ({ name }) => `${name} will be signed out everywhere, but can sign in again.` } },
+    tokens: { title: "Access tokens", caption: "Personal access tokens of the account",
       none: "This account has no personal access tokens.",
-      end: { label: "End all tokens", title: "End all personal access tokens?",
-        done: "All personal access tokens have ended.",
-        text: ({ name }) => `Programs that use one of them to act for ${name} will stop working.` },
-    },
+      end: { label: "End all tokens", busy: "Ending…", done: "All personal access tokens have ended.",
+        title: "End all personal access tokens?",
+        text: ({ name }) => `Programs that use one of them to act for ${name} will stop working.` } },
     factor: "Second factor",
     factor_is_on: "Signing in needs a code from an authenticator app. Remove it if the person has lost both the app "
       + "and the recovery codes, and make sure who is asking.",
     factor_is_off: "Signing in needs only the password. Only the person can set up a second factor.",
-    take_factor: "Remove it",
-    take_factor_title: "Remove the second factor?",
-    take_factor_text: ({ name, isTold }) => `After that, the password alone is enough to sign in as ${name}. All `
-      + `sessions end${isTold ? ", and the person is told by e-mail" : ""}.`,
-    taking: "Removing…",
-    factor_taken: "The second factor has been removed.",
+    take_factor: { label: "Remove it", busy: "Removing…", done: "The second factor has been removed.",
+      title: "Remove the second factor?",
+      text: ({ name, isTold }) => `After that, the password alone is enough to sign in as ${name}. All sessions end`
+        + `${isTold ? ", and the person is told by e-mail" : ""}.` },
     access: "Access",
     is_active: "The account is active, and its owner can sign in.",
     is_inactive: "The account is inactive, and nobody can sign in to it. Its files are kept.",
-    deactivate: "Deactivate",
-    deactivate_title: "Deactivate this account?",
-    deactivate_text: ({ name }) => `${name} will no longer be able to sign in. All sessions, personal access tokens `
-      + "and links to files stop working. The files are kept, and you can activate the account again.",
-    deactivating: "Deactivating…",
-    deactivated: "The account is inactive.",
-    activate: "Activate",
-    activating: "Activating…",
-    activated: "The account is active.",
+    deactivate: { label: "Deactivate", busy: "Deactivating…", done: "The account is inactive.",
+      title: "Deactivate this account?",
+      text: ({ name }) => `${name} will no longer be able to sign in. All sessions, personal access tokens and links `
+        + "to files stop working. The files are kept, and you can activate the account again." },
+    activate: { label: "Activate", busy: "Activating…", done: "The account is active." },
     delete_title: "Delete the account",
     delete_lead: "The account, its personal data and all its files are deleted. This cannot be undone.",
     delete: "Delete account",
@@ -185,13 +165,8 @@ export const admin = {
     daily_lead: "What came each day. The last day is today.",
     range: "Number of days",
     days: ({ days }) => `${days} days`,
-    plots: {
-      users: "New users",
-      files: "Files uploaded",
-      bytes: "Bytes uploaded",
-      sign_ins: "Sign-ins",
-      refusals: "Refused sign-ins and accesses",
-    },
+    plots: { users: "New users", files: "Files uploaded", bytes: "Bytes uploaded", sign_ins: "Sign-ins",
+      refusals: "Refused sign-ins and accesses" },
   },
 
   audit: {
