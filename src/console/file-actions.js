@@ -131,8 +131,8 @@ async function run(transfer, name, files) {
   return done.length;
 }
 
-/** Does `send()`, again after each refusal that ends by itself, unless `signal` is aborted. */
-export async function patiently(send, signal, begin) {
+/** Does `send()`, again after each refusal that ends by itself, until `signal` is aborted. `begin` is for `waitOut`. */
+export async function patiently(send, signal, begin = undefined) {
   for (let failures = 1; ; failures += 1) {
     try {
       return await send();

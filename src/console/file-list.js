@@ -4,42 +4,48 @@
 import { get, loaded, service } from "./api.js";
 import { followChanges } from "./changes.js";
 import { buttonLink, errorParts, load } from "./controls.js";
-import { append, el, nameText, replace } from "./dom.js";
-import { markOf } from "./file-marks.js";
-import { isPattern } from "./file-type.js";
-import { formatDate, formatNumber, timeText } from "./format.js";
-import { picks } from "./picks.js";
+import { append, el, nameText, replace, svg } from "./dom.js";
+import { isPattern, isText } from "./file-type.js";
+import { formatDate, timeText } from "./format.js";
 import { query as currentQuery, withQuery } from "./router.js";
+import { selection } from "./selection.js";
 import { asked, filters, leaveEmptyPage, numbered, pager, table } from "./tables.js";
 import { texts } from "./texts.js";
 import { typeName } from "./texts/file-types.js";
 
 const t = texts.files.list;
-/** Files that are asked for at once, and most of them, where those of further pages are selected too. */
-const BATCH = 100;
-const MOST = 1000;
+/** The marks of types. */
+const SHEET = "M5 2.5h6.5L15 6v11.5H5z M11.5 2.5V6H15";
+const MARKS = {
+  archive: "M2.5 4h15v3.5h-15z M3.5 7.5v9h13v-9 M8 10.5h4",
+  pdf: `${SHEET} M6.8 15v-4H8a1.2 1.2 0 0 1 0 2.4H6.8 M10.2 11v4q2 0 2-2t-2-2 M13.6 13v-2`,
+  picture: "M2.5 4h15v12h-15z M2.5 13.5 7 9l3.5 3.5L13 10.5l4.5 3.5 M13.5 8a.7.7 0 1 0 0-1.4.7.7 0 0 0 0 1.4z",
+  sheet: SHEET,
+  text: `${SHEET} M7.5 9.5h5 M7.5 12h5 M7.5 14.5h3`,
+};
+const ARCHIVE = /^application\/(zip|gzip|vnd\.rar|x-(7z|rar|tar|bzip2).*)$/;
 
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
  * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
  * what can be done with selected files; `lead` stands before the fields for searching; `refreshed` is called with each
- * `refresh`, and `listed(isNone)` with each answer, whether there are no files at all; the rest are options of `table`.
- * Answers `{ element, update(context), refresh() }`, where `refresh` is for what nobody has asked for.
+ * change, and `listed(isNone)` with each answer, whether there are no files at all; the rest are options of `table`.
+ * Answers `{ element, update(context) }`.
  */
 export function fileList(context, /** @type {any} */ given) {
   const { words, query: more, lead, action, actions, refreshed = () => {}, listed = () => {}, ...options } = given;
-  const empty = () => emptyTexts(words, action);
-  const picked = picks((selected) => showSelected(selected));
-  const list = table({ ...options, columns: [picked.column, ...options.columns], empty, keeps: true });
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
+  const form = searchForm(context);
+  const tools = el("div", { class: "list-tools" }, lead, form.element);
+  const ask = ({ query, signal }, other) => get("/uploads", { ...asked(query, { sorts }), search: query.get("search"),
+    content_type: query.get("type"), ...more, ...other }, signal);
+  let latest = context;
+  const selected = selection({ tools, actions, ask: (other) => ask(latest, other) });
+  const empty = () => emptyTexts(words, action);
+  const list = table({ ...options, columns: [selected.column, ...options.columns], empty, keeps: true });
   const place = el("div", { class: "files-list" });
-  const bar = toolbar(context);
-  const tools = el("div", { class: "list-tools" }, lead, bar.element);
   const problem = el("div", { role: "status" });
   const foot = pager({ hasSizes: true });
-  let latest = context;
-  const ask = ({ query, signal }, other) =>
-    get("/uploads", { ...parametersOf(query, sorts), ...more, ...other }, signal);
   const fill = (given, isSilent) => load(place, {
     signal: given.signal,
     isSilent,
@@ -48,32 +54,20 @@ export function fileList(context, /** @type {any} */ given) {
     show: (answer) => {
       if (leaveEmptyPage(answer)) return [...place.childNodes];
       const isNone = answer.total === 0 && !isFiltered(given.query);
-      bar.element.hidden = isNone && !bar.element.contains(document.activeElement);
+      form.element.hidden = isNone && !form.element.contains(document.activeElement);
       replace(problem);
       if (!more?.deleted) dispatchEvent(new CustomEvent("restored", { detail: answer.items }));
       list.show(answer.items);
-      picked.show(answer);
+      selected.show(answer);
       listed(isNone);
-      return [list.element, !isNone && foot.show(numbered(answer))].filter(Boolean);
+      return [list.element, !isNone && foot.show(numbered(answer))];
     },
   });
-  const selectMore = async () => {
-    const given = latest;
-    const before = picked.unpicked();
-    for (let page = 1, pages = MOST / BATCH; page <= Math.min(pages, MOST / BATCH); page += 1) {
-      const answer = await ask(given, { page, size: BATCH });
-      if (picked.unpicked() !== before) return; // the person does not want all of them any more
-      picked.add(answer.items);
-      pages = answer.pages;
-    }
-  };
-  const said = el("p", { class: "visually-hidden", role: "status" });
-  const showSelected = selectionIn(said, { tools, actions, picked, most: MOST, selectMore });
   const update = (next) => {
     latest = next;
     replace(problem);
-    picked.clear();
-    bar.set(next.query);
+    selected.clear();
+    form.set(next.query);
     return fill(next);
   };
   const renew = async () => {
@@ -88,27 +82,10 @@ export function fileList(context, /** @type {any} */ given) {
   };
   const refresh = () => renew().catch(() => {}); // that is said above the list
   addEventListener("files", () => refresh(), { signal: context.leaving });
-  const isShown = () => place.dataset.state === "shown";
-  followChanges(() => isShown() && renew(), context.leaving);
+  followChanges(() => place.dataset.state === "shown" && renew(), context.leaving);
   update(context);
-  return { element: el("div", {}, tools, said, problem, place), update, refresh };
+  return { element: el("div", {}, tools, selected.bar, problem, place), update };
 }
-
-/** Answers a function that shows what is selected, in a bar that is loaded when it is needed, and says it in `said`. */
-function selectionIn(said, options) {
-  let bar = null;
-  return async (selected) => {
-    const count = selected.files.length;
-    said.textContent = count ? texts.files.selection.count({ count: formatNumber(count) }) : "";
-    if (count === 0 && !bar) return;
-    bar ??= loaded(import("./selection.js")).then(({ selectionBar }) => selectionBar(options));
-    bar.catch(() => { bar = null; });
-    (await bar)(selected);
-  };
-}
-
-/** Does one of the `ACTIONS` with a file. */
-export const actOn = async (name, file) => (await loaded(import("./file-actions.js"))).act(name, [file]);
 
 /** The name of a file, in `link` where it is given, between the mark of its type and what else there is to say. */
 export function nameCell(/** @type {any} */ file, link = el("span")) {
@@ -118,19 +95,30 @@ export function nameCell(/** @type {any} */ file, link = el("span")) {
       file.description && el("span", { class: "file-description cut", dir: "auto" }, file.description)));
 }
 
+/** The mark of the type of a file, with its name for screen readers and the pointer. */
+function markOf({ content_type: type, filename }) {
+  const name = typeName(type, filename);
+  const kind = kindOf(type);
+  const drawing = svg("svg", { class: "icon", viewBox: "0 0 20 20", "aria-hidden": "true" },
+    svg("path", { d: MARKS[kind] }));
+  return el("span", { class: `mark is-${kind}`, role: "img", "aria-label": name, title: name }, drawing);
+}
+
+function kindOf(type) {
+  if (type === "application/pdf") return "pdf";
+  if (type.startsWith("image/")) return "picture";
+  if (isText({ content_type: type })) return "text";
+  return ARCHIVE.test(type) ? "archive" : "sheet";
+}
+
 /** A moment, whose time of day stands only where there is room for it. */
 export const momentCell = (moment) => [el("span", { class: "is-short" }, timeText(moment, formatDate)),
   el("span", { class: "nowrap" }, timeText(moment))];
 
 const isFiltered = (query) => query.has("search") || query.has("type");
 
-/** What the API is asked by an address. */
-function parametersOf(query, sorts) {
-  return { ...asked(query, { sorts }), search: query.get("search"), content_type: query.get("type") };
-}
-
 /** The fields for searching. A type that only the address names can be chosen too. */
-function toolbar({ query }) {
+function searchForm({ query }) {
   const types = new Set([...service.types.filter((type) => !isPattern(type)), query.get("type")].filter(Boolean));
   return filters({
     label: t.search,
@@ -139,7 +127,6 @@ function toolbar({ query }) {
       { name: "type", label: t.type, type: "select",
         options: [["", t.any_type], ...[...types].map((type) => [type, typeName(type)])] },
     ],
-    also: ["page"],
   });
 }
 

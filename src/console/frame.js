@@ -19,7 +19,7 @@ let drawn = null;
 
 /** The entries of the navigation, named as their addresses, texts and drawings are. */
 const ENTRIES = ["files", "links", "account"];
-const ADMIN_ENTRIES = ["users", "stats", "audit", "exports"];
+const ADMIN_ENTRIES = ["users", "stats", "audit"];
 
 /** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
 const STAY = 6000;

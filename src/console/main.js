@@ -38,7 +38,6 @@ const ROUTES = [
   { path: "/console/users/:id", page: "user", section: "users", for: "admins" },
   { path: "/console/stats", page: "stats", section: "stats", for: "admins" },
   { path: "/console/audit", page: "audit", section: "audit", for: "admins" },
-  { path: "/console/exports", page: "exports", section: "exports", for: "admins" },
 ];
 
 /** The page that is shown: `{ route, params, update, leave, change, viewer }`; `leave` and `change` abort its work. */

@@ -55,7 +55,6 @@ export async function previewDialog(files, index) {
   if (next !== undefined) previewDialog(files, next);
 }
 
-/** Loads the preview of a file into `place`. */
 function preview(place, file, signal, waiting) {
   load(place, { signal, waiting: waiting || skeleton(4), work: () => contentOf(file, signal), show: (nodes) => nodes });
 }

@@ -3,7 +3,7 @@
 
 import { ApiError } from "./api.js";
 import { emptyState, iconButton, skeleton } from "./controls.js";
-import { append, el, focusOn, hiddenText, icon, replace } from "./dom.js";
+import { el, focusOn, hiddenText, icon, replace } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { field } from "./forms.js";
 import { notifyError } from "./frame.js";
@@ -78,23 +78,20 @@ function currentSort(columns, sort) {
 
 /** The head of a column: a link to the same page in that column's order, or in the other direction. */
 function headOf({ label, sort, align, hideLabel, head }) {
-  const element = el("th", { scope: "col", role: "columnheader", class: align === "end" ? "end" : "" });
-  if (!sort) {
-    append(element, head ?? (hideLabel ? hiddenText(label) : label));
-    return { element, update() {} };
-  }
   const arrow = el("span", { class: "sort-arrow", "aria-hidden": "true" });
-  const link = el("a", { class: "sort", href: location.pathname }, label, arrow);
-  append(element, link);
+  const link = sort && el("a", { class: "sort", href: location.pathname }, label, arrow);
+  const element = el("th", { scope: "col", role: "columnheader", class: align === "end" ? "end" : "" },
+    link ?? head ?? (hideLabel ? hiddenText(label) : label));
   return {
     element,
     update({ by, order }) {
+      if (!link) return;
       const isUsed = by === sort;
       const next = isUsed && order === "asc" ? "desc" : "asc";
-      link.setAttribute("href", withQuery({ sort_by: sort, sort_order: next, page: null }));
+      link.href = withQuery({ sort_by: sort, sort_order: next, page: null });
       replace(arrow, isUsed && icon(order === "asc" ? "up" : "down"));
-      if (isUsed) element.setAttribute("aria-sort", order === "asc" ? "ascending" : "descending");
-      else element.removeAttribute("aria-sort");
+      const direction = order === "asc" ? "ascending" : "descending";
+      element.ariaSort = isUsed ? direction : null;
     },
   };
 }
@@ -145,27 +142,24 @@ export function leaveEmptyPage({ page, pages }) {
  * in typing, and all of them at Enter. Options:
  * - `label`: what the form is for; `fields`: descriptions as in `forms.js`, and `isWide`; a text that `isWhole` acts
  *   only once it has been left, because half of it means something else;
- * - `also`: names of the query that another filter takes away, such as `page`;
  * - `shown(name, text)`: what a field shows for a text of the query; `sent(name, text)`: the text of the query for what
- *   was typed, which may throw an `ApiError` for the field. Both may answer a promise, and
- *   leave it as it is unless told.
+ *   was typed, which may throw an `ApiError` for the field. Both may answer a promise; unless told they change nothing.
  *
  * Answers `{ element, set(query), apply() }`; `set` shows what the query holds; `apply` lets the query hold what the
  * fields show, and answers whether it does.
  */
-export function filters({ label, fields, also = [], shown = (name, text) => text, sent = (name, text) => text }) {
+export function filters({ label, fields, shown = (name, text) => text, sent = (name, text) => text }) {
   const made = fields.map(({ isWide, isWhole, ...description }) => {
     const item = field({ optional: false, autocomplete: "off", ...description });
     item.element.classList.toggle("is-wide", Boolean(isWide));
     actOn(item.input, isWhole, (options) => apply(options));
     return item;
   });
-  const none = Object.fromEntries([...made.map(({ name }) => name), ...also].map((name) => [name, null]));
+  // Another filter begins at the first page, by whichever name the list has its pages.
+  const none = Object.fromEntries([...made.map(({ name }) => name), "page", "before"].map((name) => [name, null]));
   const clear = el("a", { class: "button quiet", on: { click: () => made[0].input.focus() } }, texts.clear);
   const element = el("form", { class: made.length > 4 ? "toolbar is-many" : "toolbar", role: "search",
     "aria-label": label, novalidate: true }, made.map((item) => item.element), clear);
-  const valueOf = ({ name, value, written }) =>
-    (value() === written ? query().get(name) ?? "" : sent(name, value()));
   let turns = 0;
   let newest = null;
   let taken = null; // what the fields held that the address takes over
@@ -177,7 +171,8 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
     const held = made.map((item) => item.value());
     try {
       if (half) throw new ApiError({ status: 422, fields: { [half.name]: texts.incomplete } });
-      const values = await Promise.all(made.map(async (item) => [item.name, await valueOf(item)]));
+      const values = await Promise.all(made.map(async ({ name, value, written }) =>
+        [name, value() === written ? query().get(name) ?? "" : await sent(name, value())]));
       const isNews = values.some(([name, text]) => text !== (query().get(name) ?? ""));
       if (turn !== turns) return newest;
       if (isNews && element.isConnected) {
@@ -188,7 +183,10 @@ export function filters({ label, fields, also = [], shown = (name, text) => text
       return element.isConnected;
     } catch (error) {
       if (turn !== turns) return newest;
-      showError(made, error, { focus: !isTyping });
+      const wrong = made.find(({ name }) => error instanceof ApiError && error.fields[name]);
+      if (!wrong) notifyError(error);
+      wrong?.error(error.fields[wrong.name]);
+      if (!isTyping) wrong?.input.focus();
       return false;
     }
   }
@@ -232,13 +230,6 @@ function actOn(input, isWhole, apply) {
     clearTimeout(timer);
     apply();
   });
-}
-
-function showError(made, error, { focus }) {
-  const wrong = made.find(({ name }) => error instanceof ApiError && error.fields[name]);
-  if (!wrong) return notifyError(error);
-  wrong.error(error.fields[wrong.name]);
-  if (focus) wrong.input.focus();
 }
 
 /**

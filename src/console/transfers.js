@@ -19,27 +19,8 @@ const TEMPORARY = [0, 429, 502, 503, 504];
 
 /** All transfers, oldest first, finished ones too until they are dismissed. */
 export const transfers = [];
-const listeners = new Set();
-
-/** Calls `listener(transfer)` whenever one has changed, and `listener()` when the list has. */
-export function watchTransfers(listener, signal) {
-  listeners.add(listener);
-  signal?.addEventListener("abort", () => listeners.delete(listener));
-}
-
-/**
- * Tells all listeners that a transfer, or without one the list, has changed. One that fails is reported, and hinders
- * neither the others nor the transfer.
- */
-export function transferChanged(transfer = null) {
-  for (const listener of listeners) {
-    try {
-      listener(transfer);
-    } catch (error) {
-      reportError(error);
-    }
-  }
-}
+/** Tells everybody, by an event `transfers`, that one of them, its `detail`, or without one their list has changed. */
+export const transferChanged = (detail = null) => dispatchEvent(new CustomEvent("transfers", { detail }));
 
 export const isActive = ({ state }) => state === "waiting" || state === "running";
 

@@ -3,11 +3,12 @@
 import { loaded } from "./api.js";
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
-import { el, focusOn, nameText, replace } from "./dom.js";
+import { append, el, focusOn, nameText, replace } from "./dom.js";
+import { act } from "./file-actions.js";
 import { formatBytes, formatClock, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
-import { dismiss, isActive, transferChanged, transfers, watchTransfers } from "./transfers.js";
-import { currentPause } from "./uploads.js";
+import { dismiss, isActive, transferChanged, transfers } from "./transfers.js";
+import { pause } from "./uploads.js";
 
 const t = texts.files.transfers;
 /** Milliseconds after which the list folds where all went well. Pointing at it or focusing it keeps it. */
@@ -29,8 +30,7 @@ document.body.append(tray, said); // what is read out is there before it has a t
 toggle.addEventListener("click", () => open(toggle.getAttribute("aria-expanded") !== "true"));
 open(false);
 // Nothing has to stay under the list: `pages.css` leaves as much room below the page as the list takes.
-const measure = () => document.documentElement.style.setProperty("--tray", `${tray.offsetHeight}px`);
-new ResizeObserver(measure).observe(tray);
+new ResizeObserver(() => document.documentElement.style.setProperty("--tray", `${tray.offsetHeight}px`)).observe(tray);
 addEventListener("keydown", ({ key }) => {
   if (key !== "Escape" || tray.hidden || list.hidden || document.querySelector("dialog[open]")) return;
   if (list.contains(document.activeElement)) toggle.focus();
@@ -40,7 +40,7 @@ addEventListener("keydown", ({ key }) => {
 addEventListener("page", () => {
   if (listed().every(({ state }) => state === "done")) dismiss(listed());
 });
-watchTransfers((transfer) => {
+addEventListener("transfers", (/** @type {CustomEvent} */ { detail: transfer }) => {
   if (transfer) rows.get(transfer)?.update();
   else drawList();
   drawHead();
@@ -88,10 +88,11 @@ function drawList() {
   }
   for (const transfer of listed()) {
     if (rows.has(transfer)) continue;
-    rows.set(transfer, rowOf(transfer));
-    list.append(rows.get(transfer).element);
+    const row = rowOf(transfer);
+    rows.set(transfer, row);
+    list.append(row.element);
     if (transfer.state !== "failed") continue;
-    putFirst(rows.get(transfer).element);
+    putFirst(row.element);
     if (innerWidth > 860) open(true);
   }
   const hadFocus = tray.contains(document.activeElement);
@@ -108,10 +109,8 @@ function drawHead() {
   const active = someActive();
   const figures = { done: formatNumber(done), failed: failed && formatNumber(failed), all: formatNumber(all.length),
     part: partOf(good) };
-  const summary = active ? t.summary(figures) : t.finished(figures);
-  replace(toggle, summary);
+  replace(toggle, (active ? t.summary : t.finished)(figures));
   clear.querySelector(".button-text").textContent = active ? t.cancel_all : t.clear;
-  const pause = currentPause();
   wait.hidden = !pause;
   const sentence = pause ? (pause.isLimit ? t.limited : t.away)({ time: formatClock(pause.until) }) : "";
   if (wait.textContent !== sentence) wait.textContent = sentence;
@@ -126,13 +125,12 @@ function drawHead() {
 /** How many percent of the bytes of these transfers have been moved. */
 function partOf(given) {
   const sum = (field) => given.reduce((total, transfer) => total + transfer[field], 0);
-  const size = sum("size");
-  return percent.format(size ? sum("moved") / size : 0);
+  return percent.format(sum("size") ? sum("moved") / sum("size") : 0);
 }
 const percent = new Intl.NumberFormat(undefined, { style: "percent" });
 
 function rowOf(transfer) {
-  const name = el("span", { class: "tray-name" });
+  const name = el("span", { class: "tray-name cut" });
   const state = el("span", { class: "tray-state" });
   const bar = el("progress", { max: 1, value: 0, "aria-label": t.progress({ name: transfer.name }) });
   const problem = el("p", { class: "field-error" });
@@ -154,15 +152,14 @@ function rowOf(transfer) {
     if (shown === "failed") putFirst(element);
     if (shown === "running" && !list.matches(":hover, :focus-within")) list.scrollTop = element.offsetTop;
     const label = (isActive(transfer) ? t.cancel : t.dismiss)({ name: transfer.name });
-    end.title = label;
-    end.setAttribute("aria-label", label);
+    Object.assign(end, { title: label, ariaLabel: label });
     bar.hidden = shown !== "running";
     replace(problem, shown === "failed" && error);
     const hadFocus = document.activeElement === again;
     again.hidden = shown !== "failed" || !transfer.again;
     if (hadFocus && again.hidden) end.focus();
-    replace(name, file && shown === "done" ? el("a", { href: `/console/files/${file.id}` }, nameText(file.filename))
-      : nameText(transfer.name));
+    const link = file && shown === "done" && el("a", { class: "cut", href: `/console/files/${file.id}` });
+    replace(name, link ? append(link, nameText(file.filename)) : nameText(transfer.name));
   };
   update();
   return { element, update };
@@ -180,6 +177,5 @@ function putFirst(element) {
 
 /** Deletes the older one of two files of the same name. */
 async function replaceOlder(transfer) {
-  const { act } = await loaded(import("./file-actions.js"));
   if (await act("delete", [transfer.older])) transferChanged(Object.assign(transfer, { older: null }));
 }

@@ -14,13 +14,15 @@ const t = texts.files.transfers;
 export const MAX_WAITING = 1000;
 /** How often a file is sent whose connection breaks on the way, or whose answer does not come. */
 const MAX_BREAKS = 3;
+/** Milliseconds in which uploads that end bring lists of files up to date once. */
+const REFRESH = 1500;
 /** Refusals that the same file meets again: its size, its type, or its name. */
 const FINAL = [413, 415, 422];
 
 /** Why the queue waits and until when: `{ until, isLimit, end() }`, or `null`. */
-let pause = null;
-export const currentPause = () => pause;
+export let pause = null;
 let isRunning = false;
+let refreshing = null;
 let unreached = 0;
 
 addEventListener("person", () => { unreached = 0; });
@@ -38,15 +40,8 @@ export function addUploads(files) {
 const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((word) => word.toString(36)).join("-");
 
 function uploadOf(source) {
-  const transfer = {
-    kind: "upload",
-    key: newKey(),
-    name: source.name,
-    size: source.size,
-    moved: 0,
-    state: "waiting",
-    source,
-    breaks: 0,
+  const { name, size } = source;
+  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, name, size, moved: 0, breaks: 0,
     cancel() {
       transfer.state = "failed";
       transfer.stop?.abort();
@@ -56,8 +51,7 @@ function uploadOf(source) {
       Object.assign(transfer, { state: "waiting", breaks: 0, moved: 0 });
       transferChanged(transfer);
       run();
-    },
-  };
+    } };
   return transfer;
 }
 
@@ -74,19 +68,20 @@ async function run() {
 }
 
 async function send(transfer) {
-  Object.assign(transfer, { state: "running", moved: 0, error: "", stop: new AbortController() });
-  transferChanged(transfer);
+  const stop = new AbortController();
+  transferChanged(Object.assign(transfer, { state: "running", moved: 0, error: "", stop }));
   try {
     const file = await readable(transfer.source);
-    transfer.stop.signal.throwIfAborted();
-    const progress = (sent) => {
-      transfer.moved = sent;
-      transferChanged(transfer);
-    };
-    transfer.file = await upload(file, { key: transfer.key, progress, signal: transfer.stop.signal });
+    stop.signal.throwIfAborted();
+    const progress = (moved) => transferChanged(Object.assign(transfer, { moved }));
+    transfer.file = await upload(file, { key: transfer.key, progress, signal: stop.signal });
     Object.assign(transfer, { state: "done", moved: transfer.size });
     unreached = 0;
     findOlder(transfer);
+    refreshing ??= setTimeout(() => {
+      refreshing = null;
+      dispatchEvent(new Event("files"));
+    }, REFRESH);
   } catch (error) {
     if (transfer.state === "running") await settle(transfer, error);
   }
@@ -125,19 +120,16 @@ async function settle(transfer, error) {
   if (error.reason === "KEY_REUSED") {
     // The file was changed after an attempt whose answer was lost, so it is another upload.
     Object.assign(transfer, { state: "waiting", moved: 0, key: newKey() });
-    return;
-  }
-  if (!isTemporary(error) || transfer.breaks === MAX_BREAKS) {
+  } else if (!isTemporary(error) || transfer.breaks === MAX_BREAKS) {
     if (FINAL.includes(error.status)) delete transfer.again;
     Object.assign(transfer, { state: "failed", error: sentenceOf(error) });
-    return;
+  } else {
+    transferChanged(Object.assign(transfer, { state: "waiting", moved: 0 }));
+    await waitFor(error);
+    // A service that refuses a token while a file arrives may end the connection before its answer is read. It is asked
+    // again without a file, so that the token is renewed, or the person signs in again, before the next attempt.
+    if (error.status !== 429) await get("/auth/me").catch(() => {});
   }
-  Object.assign(transfer, { state: "waiting", moved: 0 });
-  transferChanged(transfer);
-  await waitFor(error);
-  // A service that refuses a token while a file arrives may end the connection before its answer is read. It is asked
-  // again without a file, so that the token is renewed, or the person signs in again, before the next attempt.
-  if (error.status !== 429) await get("/auth/me").catch(() => {});
 }
 
 function sentenceOf(error) {
@@ -155,7 +147,7 @@ async function waitFor(error) {
     pause = shown;
     transferChanged();
   };
-  const begin = (until) => show({ until, isLimit, end: () => stop.abort() });
-  await waitOut(error, { failures: unreached, signal: stop.signal, begin });
+  await waitOut(error, { failures: unreached, signal: stop.signal,
+    begin: (until) => show({ until, isLimit, end: () => stop.abort() }) });
   show(null);
 }

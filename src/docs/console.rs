@@ -25,16 +25,15 @@ const CONSOLE: &str = include_str!("../console/index.html");
 #[rustfmt::skip]
 const ASSETS: &[(&str, &str)] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "contents.js" "controls.js" "dialogs.js" "dom.js"
-    "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-marks.js" "file-type.js" "folders.js"
-    "format.js" "forms.js" "frame.js" "icon.svg" "mail-token.js" "main.js" "pages.css" "pages/account-leave.js"
-    "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
-    "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit-event.js" "pages/audit.js" "pages/confirm.js"
-    "pages/deleted-files.js" "pages/exports.js" "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/link.js"
-    "pages/links.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-access.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "picks.js" "plots.js" "preview.js"
-    "router.js" "selection.js" "style.css" "tables.js" "tabs.js" "text-preview.js" "texts.js" "texts/account.js"
-    "texts/admin.js" "texts/confirmation.js" "texts/file-types.js" "texts/files.js" "texts/one-file.js" "transfers.js"
-    "tray.js" "uploads.js" "user-agents.js"
+    "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "format.js" "forms.js" "frame.js"
+    "icon.svg" "mail-token.js" "main.js" "pages.css" "pages/account-leave.js" "pages/account-password.js"
+    "pages/account-profile.js" "pages/account-second-factor.js" "pages/account-sessions.js" "pages/account-tokens.js"
+    "pages/audit.js" "pages/confirm.js" "pages/deleted-files.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
+    "pages/link.js" "pages/links.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js"
+    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "preview.js" "router.js"
+    "selection.js" "style.css" "tables.js" "tabs.js" "text-preview.js" "texts.js" "texts/account.js" "texts/admin.js"
+    "texts/confirmation.js" "texts/file-types.js" "texts/files.js" "texts/one-file.js" "transfers.js" "tray.js"
+    "uploads.js" "user-agents.js"
 );
 
 /// Bytes of the hash in the paths: by 64 bits no two versions are the same by chance.

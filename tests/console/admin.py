@@ -244,8 +244,8 @@ def test_an_account_is_found_by_its_name_among_many_that_contain_it(page, start_
 def test_exporting_users(page, service):
     service.new_user(email="=cmd@export.example")
     user = service.new_user(email="one@export.example")
-    page.sign_in(service.admin(), "/console/exports")
-    page.heading("Exports")
+    page.sign_in(service.admin(), "/console/users")
+    page.activate("Export CSV")
     page.check("exports")
     page.fill("Part of the e-mail address (optional)", "one@*.example")
     page.activate("Download CSV")
@@ -253,8 +253,8 @@ def test_exporting_users(page, service):
 
 
 def test_an_export_may_take_longer_than_a_download_and_says_so_when_it_takes_too_long(page, service):
-    page.sign_in(service.admin(), "/console/exports")
-    page.heading("Exports")
+    page.sign_in(service.admin(), "/console/users")
+    page.activate("Export CSV")
     page.slow_down(latency=2000)
     # What is waited for at most is over after half a second: first whatever it is, then only a minute.
     for condition, sentence in (("time >= 60_000", "The service took too long to answer."),
@@ -276,7 +276,8 @@ def test_an_export_may_take_longer_than_a_download_and_says_so_when_it_takes_too
 @pytest.mark.long
 def test_an_export_asks_for_the_api_key(page, start_service):
     page.service = service = start_service(CLOAKROOM_API_KEY_ENABLED="true", CLOAKROOM_API_KEY="0123456789abcdef01")
-    page.sign_in(service.admin(), "/console/exports")
+    page.sign_in(service.admin(), "/console/users")
+    page.activate("Export CSV")
     page.activate("Download CSV")
     page.see("This needs an API key.")
     page.check("exports-key")
@@ -295,7 +296,8 @@ def test_an_export_asks_for_the_api_key(page, start_service):
 def test_too_many_rows_are_explained(page, start_service):
     page.service = service = start_service(CLOAKROOM_EXPORT_MAX_ROWS="1")
     service.new_user()
-    page.sign_in(service.admin(), "/console/exports")
+    page.sign_in(service.admin(), "/console/users")
+    page.activate("Export CSV")
     page.activate("Download CSV")
     page.see("Export too large. An export has at most 1 rows.")
 
@@ -331,7 +333,7 @@ def test_administrators_who_need_a_second_factor_are_led_to_it(page, start_servi
     page.service = service = start_service(CLOAKROOM_ADMIN_SECOND_FACTOR="required")
     page.sign_in(service.admin(), "/console/users")
     for address in ADDRESSES:
-        if address not in ("/console/users/new", "/console/exports"):  # they ask nothing when they are opened
+        if address != "/console/users/new":  # it asks nothing when it is opened
             page.open(address)
             page.see("Administrators need a second factor here.")
     page.check("second-factor-required")

@@ -104,8 +104,8 @@ def test_part_of_a_page_that_a_former_version_of_the_service_had(page, service):
     service.upload(user, "a.txt")
     page.sign_in(user, "/console/files")
     page.cdp("Network.enable")
-    page.cdp("Network.setBlockedURLs", urls=["*/file-actions.js"])
-    page.activate("Delete a.txt")
+    page.cdp("Network.setBlockedURLs", urls=["*/file-links.js"])
+    page.activate("Link to a.txt")
     page.see("This part of the page could not be loaded. Check your connection. If it is fine, reload the page")
     page.cdp("Network.setBlockedURLs", urls=[])
     page.driver.get_log("browser")  # it says what could not be loaded

@@ -1,16 +1,16 @@
-// The audit log: a page of events, newest first, with filters in the address.
+// The audit log: a page of events, newest first, with filters in the address, and all of an event in a dialog.
 
-import { accountId, accountName, nameLinks } from "../accounts.js";
+import { accountId, accountLink, accountName, addressText, nameLinks, shortId } from "../accounts.js";
 import { get } from "../api.js";
 import { saveAttachment } from "../contents.js";
 import { button, load, pageHead } from "../controls.js";
-import { el } from "../dom.js";
-import { formatBytes, formatNumber, localTime, timeZone, utcTime } from "../format.js";
+import { dialog } from "../dialogs.js";
+import { el, focusOn, nameText } from "../dom.js";
+import { formatBytes, formatNumber, localTime, timeText, timeZone, utcTime } from "../format.js";
 import { notify } from "../frame.js";
 import { query as currentQuery, withQuery } from "../router.js";
 import { filters, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";
-import { COLUMNS } from "./audit-event.js";
 
 const t = admin.audit;
 const SIZE = 50;
@@ -18,20 +18,38 @@ const SIZE = 50;
 const IDS = ["actor_id", "subject_id"];
 const TIMES = ["from", "to"];
 
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+/** With seconds, unlike elsewhere: they tell what came first. */
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+/** With the zone, beside the time of the API, which is in UTC. */
+const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+
+const COLUMNS = [
+  { label: t.at, main: true, cell: timeCell },
+  { label: t.action, cell: (event) => el("span", { class: "badges" }, nameOfAction(event),
+    event.outcome === "failure" && outcomeBadge(event)) },
+  { label: t.actor, cell: actorOf },
+  { label: t.subject, cell: subjectCell },
+  { label: t.address, cell: (event) => addressText(event.address) },
+  { label: t.details, cell: detailsCell },
+  { label: t.event, hideLabel: true, cell: (event) => button(t.show, { kind: "quiet", act: () => showEvent(event),
+    "aria-label": `${t.show}: ${nameOfAction(event)}, ${clock.format(new Date(event.at))}` }) },
+];
+
 export function show(context) {
-  const list = table({ caption: t.caption, columns: COLUMNS, empty: nothing });
+  const list = table({ caption: t.caption, columns: COLUMNS,
+    empty: () => ({ title: t.none_title, text: currentQuery().has("before") ? t.none_older : t.none }) });
   const form = filters({
     label: t.filters,
     fields: [
-      { name: "actor_id", label: t.actor, isWhole: true, placeholder: t.id_hint, maxlength: 255 },
-      { name: "subject_id", label: t.subject, isWhole: true, placeholder: t.id_hint, maxlength: 255 },
+      { name: "actor_id", label: t.actor, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255 },
+      { name: "subject_id", label: t.subject, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255 },
       { name: "action", label: t.action, type: "select", options: [["", t.any_action], ...Object.entries(t.actions)] },
       { name: "outcome", label: t.outcome, type: "select",
         options: [["", t.any_outcome], ...Object.entries(t.outcomes)] },
       { name: "from", label: t.from, type: "datetime-local" },
       { name: "to", label: t.to, type: "datetime-local" },
     ],
-    also: ["before"],
     shown: (name, text) => {
       if (IDS.includes(name) && text) return accountName(text, context.leaving);
       return TIMES.includes(name) ? localTime(text) : text;
@@ -73,11 +91,7 @@ function asked(query) {
 async function save(form) {
   if (!(await form.apply())) return;
   const saved = await saveAttachment("/admin/audit/export", asked(currentQuery()));
-  notify(admin.exports.saved({ ...saved, size: formatBytes(saved.size) }));
-}
-
-function nothing() {
-  return { title: t.none_title, text: currentQuery().has("before") ? t.none_older : t.none };
+  notify(admin.saved({ ...saved, size: formatBytes(saved.size) }));
 }
 
 /** The ways to older events, and back to the newest ones. `next` is the API's cursor, `null` at the end. */
@@ -85,4 +99,86 @@ function steps(query, { length: count }, next) {
   const newest = query.has("before") && el("a", { class: "button", href: withQuery({ before: null }) }, t.newest);
   const older = next && el("a", { class: "button", href: withQuery({ before: next }) }, t.older);
   return { said: count ? t.shown({ count: formatNumber(count) }) : t.none_title, steps: [newest, older], total: count };
+}
+
+const nameOfAction = ({ action }) => t.actions[action] ?? action;
+
+function timeCell({ at }) {
+  const moment = new Date(at);
+  const parts = [day.format(moment), clock.format(moment)].map((part) => el("span", { class: "nowrap" }, part));
+  const lang = day.resolvedOptions().locale;
+  return el("time", { datetime: at, title: at, lang, dir: "auto" }, parts[0], " ", parts[1]);
+}
+
+function outcomeBadge({ outcome }) {
+  const kind = outcome === "failure" ? "is-danger" : "is-good";
+  return el("span", { class: `badge ${kind}` }, t.outcomes[outcome] ?? outcome);
+}
+
+function actorOf({ actor_id: id }) {
+  return id ? accountLink(id) : el("span", { class: "soft" }, t.nobody);
+}
+
+function subjectCell({ actor_id: actor, subject_type: type, subject_id: id, details: { filename } }) {
+  if (!id) return "";
+  if (type === "user") return id === actor ? el("span", { class: "soft" }, t.self) : accountLink(id);
+  if (filename) return el("span", { class: "clamp", title: id }, nameText(filename));
+  return el("span", {}, t.subjects[type] ?? type, " ", el("code", { title: id }, shortId(id)));
+}
+
+/** What is worth knowing of the details at a glance: what changed how, and figures, without ids. */
+function detailsCell({ details }) {
+  const parts = members(details).filter(([name]) => !name.endsWith("_id"));
+  const text = parts.map(([name, value]) => `${label(name)}: ${value}`).join(" · ");
+  return text && el("span", { class: "small soft" }, text);
+}
+
+/** The details as pairs of names and texts, without a file's name. The old and the new value of a member are joined. */
+function members({ old = {}, new: now = {}, fields, filename, ...rest }) {
+  const changed = Object.keys(now).filter((name) => now[name] !== old[name])
+    .map((name) => [name, t.change({ from: text(old[name]), to: text(now[name]) })]);
+  const others = fields?.filter((name) => !(name in now)) ?? [];
+  const plain = Object.entries(rest).map(([name, value]) =>
+    [name, name === "file_size" ? formatBytes(value) : text(value)]);
+  return [...changed, ...(others.length ? [["fields", others.map(label).join(", ")]] : []), ...plain];
+}
+
+const label = (name) => t.labels[name] ?? name.replaceAll("_", " ");
+
+function text(value) {
+  if (value === null || value === undefined) return admin.none;
+  if (typeof value === "boolean") return value ? t.yes : t.no;
+  if (typeof value === "number") return formatNumber(value);
+  return typeof value === "string" ? value.replaceAll("_", " ") : JSON.stringify(value);
+}
+
+/** Shows all of an event, with links to the events that share its actor or its subject. */
+function showEvent(event) {
+  const only = (name, id, words) => el("a", { href: `/console/audit?${name}=${id}` }, words);
+  const { actor_id: actor, subject_id: subject, subject_type: type } = event;
+  const rows = [
+    [t.at, [timeText(event.at, (at) => zoned.format(new Date(at))), el("code", {}, event.at)]],
+    [t.outcome, outcomeBadge(event)],
+    [t.actor, [actorOf(event), actor && [el("code", {}, actor), only("actor_id", actor, t.only_actor)]]],
+    [t.subject, subject && [type === "user" ? accountLink(subject) : t.subjects[type] ?? type,
+      event.details.filename && nameText(event.details.filename), el("code", {}, subject),
+      only("subject_id", subject, t.only_subject)]],
+    [t.address, event.address],
+    ...members(event.details).map(([name, value]) => [label(name), value]),
+    [t.request_id, event.request_id && el("code", {}, event.request_id)],
+    [t.event_id, el("code", {}, event.id)],
+  ];
+  const lines = (value) => [value].flat(2).filter(Boolean).map((part) => el("div", {}, part));
+  const facts = el("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) =>
+    [el("dt", {}, name), el("dd", { class: "lines" }, lines(value))]));
+  const title = [nameOfAction(event), " ", el("code", { class: "soft" }, event.action)];
+  const box = dialog(title, facts, { wide: true });
+  nameLinks(facts);
+  // A link leads to another list or page, which begins at its heading.
+  facts.addEventListener("click", async ({ target }) => {
+    if (!target.closest("a")) return;
+    box.close();
+    await box.result;
+    focusOn();
+  });
 }

@@ -4,14 +4,14 @@ import { post, service } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { formDialog } from "../dialogs.js";
 import { el, focusOn, icon, replace } from "../dom.js";
-import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
+import { act } from "../file-actions.js";
+import { fileList, momentCell, nameCell } from "../file-list.js";
 import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
 import { notify } from "../frame.js";
 import { wayBack } from "../router.js";
 import { texts } from "../texts.js";
 
 const t = texts.files.deleted;
-const HOUR = 3_600_000;
 
 export function show(context) {
   const left = el("div", { role: "status" });
@@ -45,9 +45,9 @@ const COLUMNS = [
 function rowTools(file) {
   const name = file.filename;
   return [
-    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => actOn("restore", file),
+    button(t.restore, { kind: "quiet", busy: t.restoring, act: () => act("restore", [file]),
       "aria-label": t.restore_name({ name }), "data-key": `restore-${file.id}` }),
-    iconButton(t.purge({ name }), "trash", { act: () => actOn("purge", file), "data-key": `purge-${file.id}` }),
+    iconButton(t.purge({ name }), "trash", { act: () => act("purge", [file]), "data-key": `purge-${file.id}` }),
   ];
 }
 
@@ -62,7 +62,7 @@ async function restoreMany(place) {
       fields: [
         { name: "span", label: t.span, type: "select", options: t.spans, required: true },
         { name: "deleted_since", label: t.moment, type: "datetime-local", step: 1, required: true, isHidden: true,
-          value: localTime(Date.now() - HOUR) },
+          value: localTime(beginOf(60)) },
       ],
       label: t.many_label,
       busy: t.restoring,

@@ -60,7 +60,10 @@ function shownFile(found, head, signal) {
   draw(file);
   const about = el("div", { class: "file-about" }, el("section", { class: "section" }, facts, hashOf(file)),
     previewSection(file, signal));
-  if (!isOwn) return [el("p", { class: "note" }, t.foreign), about, descriptionOf(file)];
+  if (!isOwn) {
+    const text = el("p", { class: "description", dir: "auto" }, file.description);
+    return [el("p", { class: "note" }, t.foreign), about, file.description && section(t.description, {}, text)];
+  }
   const details = detailsSection(found, draw, signal);
   return [about, linksSection(file, everyoneOf(file, details.follow), signal), details.element];
 }
@@ -103,10 +106,6 @@ function factsOf(file) {
     file.updated_at !== file.upload_date && fact(t.changed, timeText(file.updated_at)),
     file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename)),
   ];
-}
-
-function descriptionOf({ description }) {
-  return description && section(t.description, {}, el("p", { class: "description", dir: "auto" }, description));
 }
 
 /**

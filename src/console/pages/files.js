@@ -3,20 +3,17 @@
 import { currentUser, get, loaded, service, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
 import { el, replace } from "../dom.js";
-import { takeDrops } from "../drops.js";
-import { actOn, fileList, momentCell, nameCell } from "../file-list.js";
+import { filesIn, takeDrops } from "../drops.js";
+import { act, patiently } from "../file-actions.js";
+import { fileList, momentCell, nameCell } from "../file-list.js";
 import { isPicture, isText } from "../file-type.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../frame.js";
 import { texts } from "../texts.js";
 import { typeName } from "../texts/file-types.js";
-import { isTemporary, waitOut, watchTransfers } from "../transfers.js";
 import { addUploads } from "../uploads.js";
-import "../tray.js";
 
 const t = texts.files.list;
-/** Milliseconds in which uploads that end bring the list up to date once. */
-const REFRESH = 1500;
 
 export function show(context) {
   const chooser = chooserOf(addFiles);
@@ -34,7 +31,6 @@ export function show(context) {
     action: () => button(t.upload, { drawing: "upload", act: choose }),
     refreshed: () => showRoom(room, context.leaving),
   });
-  refreshAfterUploads(list.refresh, context.leaving);
   takeDrops({ takeFiles: addFiles, takeFolders: addFolders }, context.leaving);
   showRoom(room, context.leaving);
   const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
@@ -66,7 +62,6 @@ function addFiles(files, left = {}) {
 
 async function addFolders(items) {
   const owner = currentUser().id;
-  const { filesIn } = await loaded(import("../folders.js"));
   const { files, left } = await filesIn(items);
   if (currentUser()?.id === owner) addFiles(files, left);
 }
@@ -101,34 +96,25 @@ async function look(file) {
 }
 
 function rowTools(file) {
-  const name = file.filename;
+  const tool = (name, drawing, action) => iconButton(t[name]({ name: file.filename }), drawing,
+    { act: action, "data-key": `${name}-${file.id}` });
+  const actions = Object.entries({ link: "link", download: "download", delete: "trash" });
   return [
-    (isPicture(file) || isText(file)) && iconButton(t.look({ name }), "look",
-      { act: () => look(file), "data-key": `look-${file.id}` }),
-    iconButton(t.link({ name }), "link", { act: () => actOn("link", file), "data-key": `link-${file.id}` }),
-    iconButton(t.download({ name }), "download",
-      { act: () => actOn("download", file), "data-key": `download-${file.id}` }),
-    iconButton(t.delete({ name }), "trash", { act: () => actOn("delete", file), "data-key": `delete-${file.id}` }),
+    (isPicture(file) || isText(file)) && tool("look", "look", () => look(file)),
+    actions.map(([name, drawing]) => tool(name, drawing, () => act(name, [file]))),
   ];
 }
 
-/** How often the room was asked for: an answer that is not to the latest question is out of date. */
-let roomsAsked = 0;
+/** Ends the latest question for the room, whose answer would be out of date. */
+let latest = new AbortController();
 
 /** Shows how many files there are, and how much room they take. */
-async function showRoom(place, signal) {
-  const turn = (roomsAsked += 1);
-  const isOver = () => signal.aborted || turn !== roomsAsked;
-  let user = null;
-  for (let failures = 1; !user && !isOver(); failures += 1) {
-    try {
-      user = await get("/users/me", {}, signal);
-    } catch (error) {
-      if (isOver() || !isTemporary(error)) return;
-      await waitOut(error, { failures, signal });
-    }
-  }
-  if (isOver()) return;
+async function showRoom(place, leaving) {
+  latest.abort();
+  latest = new AbortController();
+  const signal = AbortSignal.any([leaving, latest.signal]);
+  const user = await patiently(() => get("/users/me", {}, signal), signal).catch(() => null);
+  if (!user || signal.aborted) return;
   setCurrentUser(user); // the one that is kept over reloads may be an old one
   const { total_uploads: files, total_storage_used: bytes, storage_quota: quota } = user.stats;
   const shown = `${files} ${bytes} ${quota}`;
@@ -138,19 +124,4 @@ async function showRoom(place, signal) {
   replace(place,
     el("p", {}, t.used_of({ files, count: formatNumber(files), used: formatBytes(bytes), quota: formatBytes(quota) })),
     el("meter", { value: part, high: 0.9, "aria-label": t.meter }));
-}
-
-/** Brings the list up to date after uploads, once for those that end within a short while. */
-function refreshAfterUploads(refresh, signal) {
-  let timer = null;
-  const stored = new Set();
-  watchTransfers((transfer) => {
-    const isNews = transfer?.kind === "upload" && transfer.state === "done" && !stored.has(transfer);
-    if (!isNews) return;
-    stored.add(transfer);
-    timer ??= setTimeout(() => {
-      timer = null;
-      if (!signal.aborted) refresh();
-    }, REFRESH);
-  }, signal);
 }

@@ -48,7 +48,7 @@ function shownFile(file, { address, signal, refresh }) {
     el("p", { class: "small soft under-lead" },
       sender && [t.from, " ", nameText(sender), " · "], t.until, " ", timeText(until)),
     el("div", { class: "form-actions" },
-      button(t.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
+      button(oneFile.page.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
       inline && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
     inline && size > 0 && (type.startsWith("image/") ? picture : text)(file, address, signal),
   ];

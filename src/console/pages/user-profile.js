@@ -1,4 +1,4 @@
-// The fields of an account that administrators change, and its form.
+// What the pages of accounts share: the fields that administrators change, their form, and what is unusual.
 
 import { nameOf } from "../accounts.js";
 import { currentUser, forget, put, service, setCurrentUser } from "../api.js";
@@ -18,12 +18,12 @@ const MEGABYTE = 1_048_576;
 /** @returns {any[]} Descriptions of the fields of an account, for `form`. */
 export function profileFields(user) {
   return [
-    { name: "email", label: t.email, type: "email", value: user.email, required: true, maxlength: 255,
+    { name: "email", label: admin.email, type: "email", value: user.email, required: true, maxlength: 255,
       autocomplete: "off", reasons: ["EMAIL_TAKEN"] },
-    { name: "name", label: t.name, value: user.name, maxlength: 255, autocomplete: "off" },
+    { name: "name", label: admin.name, value: user.name, maxlength: 255, autocomplete: "off" },
     { name: "username", label: t.username, value: user.username, hint: t.username_hint, minlength: 3, maxlength: 50,
       required: Boolean(user.username), autocomplete: "off", autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
-    { name: "role", label: t.role, type: "select", value: user.role, required: true, hint: t.role_hint,
+    { name: "role", label: admin.role, type: "select", value: user.role, required: true, hint: t.role_hint,
       options: Object.entries(admin.roles), reasons: ["LAST_ADMIN"] },
     { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
       hint: t.permissions_hint },
@@ -42,11 +42,12 @@ export function accountOf(/** @type {any} */ { permissions, storage_quota: megab
 }
 
 /**
- * The part of an account's page that changes it. `show(isTyped)` is called after a change, to show the account anew;
- * `isTyped()` says whether something has been typed since, which is not saved.
+ * The part of an account's page that changes it. `refresh()` is called after a change, to show the account anew.
+ * Answers `{ element, isDone() }`: whether it was saved and nothing was typed since, so that it can be made anew.
  */
-export function profile(user, show) {
+export function profile(user, refresh) {
   let stored = user;
+  let isSaved = false;
   const isOwn = user.id === currentUser().id;
   const fields = profileFields(user);
   if (isOwn) {
@@ -55,16 +56,22 @@ export function profile(user, show) {
   }
   const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
   async function save(/** @type {any} */ { current_password, ...values }) {
+    isSaved = false;
     const changed = changes(stored, accountOf(values));
     if (!Object.keys(changed).length) return notify(t.unchanged);
     if (changed.role) await confirmRole(changed.role, { name: nameOf(stored), isOwn });
     stored = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
-    if (isOwn && changed.role) return signOutHere();
+    if (isOwn && changed.role) {
+      forget(); // the change has ended all sessions, this one as well
+      go("/console", { replace: true });
+      return notify(t.own_role_done);
+    }
     notify(t.saved);
     if (isOwn) setCurrentUser({ ...currentUser(), ...stored });
-    return show(made.isTyped);
+    isSaved = true;
+    return refresh();
   }
-  return section(t.profile, {}, el("div", {}, made.element));
+  return { element: section(t.profile, {}, made.element), isDone: () => isSaved && !made.isTyped() };
 }
 
 /**
@@ -79,14 +86,16 @@ export async function confirmRole(role, { name, count = 1, isOwn = false }) {
   if (!isMeant) throw new DOMException("The role stays as it is.", "AbortError");
 }
 
-/** A change of one's own role has ended all sessions, this one as well. */
-function signOutHere() {
-  forget();
-  go("/console", { replace: true });
-  notify(t.own_role_done);
-}
-
 /** The way back to the list, above the head of a page. */
 export function backToUsers() {
-  return el("p", { class: "back small" }, el("a", { href: "/console/users" }, icon("left"), t.back));
+  return el("p", { class: "back small" }, el("a", { href: "/console/users" }, icon("left"), admin.users.title));
 }
+
+export const badge = (text, kind = "") => el("span", { class: `badge ${kind}` }, text);
+
+/** What is unusual about an account. */
+export const exceptions = (user) => [
+  !user.is_active && badge(admin.inactive, "is-danger"),
+  user.role === "admin" && badge(admin.roles.admin, "is-accent"),
+  user.second_factor && badge(admin.second_factor),
+];

@@ -2,12 +2,16 @@
 
 import { isId, nameOf } from "../accounts.js";
 import { get, service } from "../api.js";
-import { buttonLink, load, pageHead } from "../controls.js";
+import { saveAttachment } from "../contents.js";
+import { button, buttonLink, load, pageHead } from "../controls.js";
+import { formDialog } from "../dialogs.js";
 import { el, nameText } from "../dom.js";
 import { formatBytes, formatDate, formatNumber, timeText } from "../format.js";
+import { notify } from "../frame.js";
 import { go, setQuery } from "../router.js";
 import { asked, filters, leaveEmptyPage, numbered, oneOf, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";
+import { exceptions } from "./user-profile.js";
 
 const t = admin.users;
 
@@ -17,13 +21,14 @@ const STATES = [["", t.any_state], ["true", admin.active], ["false", admin.inact
 const SORTS = ["created_at", "name", "email", "total_storage_used", "last_login"];
 
 const COLUMNS = [
-  { label: t.name, sort: "name", main: true, cell: nameCell },
-  { label: t.email, sort: "email", cell: ({ email }) => el("span", { class: "clamp" }, nameText(email)) },
+  { label: admin.name, sort: "name", main: true, cell: nameCell },
+  { label: admin.email, sort: "email", cell: ({ email }) => el("span", { class: "clamp" }, nameText(email)) },
   { label: t.files, align: "end", cell: ({ stats }) => formatNumber(stats.total_uploads) },
-  { label: t.storage, sort: "total_storage_used", align: "end",
+  { label: admin.stored, sort: "total_storage_used", align: "end",
     cell: ({ stats }) => el("span", { class: "nowrap" }, formatBytes(stats.total_storage_used)) },
-  { label: t.created, sort: "created_at", cell: (user) => time(user.created_at) },
-  { label: t.last_login, sort: "last_login", cell: (user) => (user.last_login ? time(user.last_login) : admin.never) },
+  { label: admin.created, sort: "created_at", cell: (user) => time(user.created_at) },
+  { label: admin.last_login, sort: "last_login",
+    cell: ({ last_login: last }) => (last ? time(last) : admin.never) },
 ];
 
 export function show(context) {
@@ -32,40 +37,34 @@ export function show(context) {
   const form = filters({
     label: t.filters,
     fields: [
-      { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true,
-        maxlength: 255 },
-      { name: "role", label: t.role, type: "select", options: ROLES },
+      { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true, maxlength: 255 },
+      { name: "role", label: admin.role, type: "select", options: ROLES },
       { name: "active", label: t.state, type: "select", options: STATES },
     ],
-    also: ["page"],
   });
   const place = el("div", { class: "users-list" });
   const foot = pager({ hasSizes: true });
   const update = ({ query, signal }) => {
-    if (isId(query.get("search"))) return goToAccount(query.get("search"));
+    const search = query.get("search");
+    if (isId(search)) {
+      setQuery({ search: null }, { replace: true }); // nothing of the search is left behind
+      return go(`/console/users/${search}`);
+    }
     form.set(query);
     return load(place, {
       signal,
       waiting: list.waiting(12),
-      work: () => get("/admin/users", parametersOf(query), signal),
+      work: () => get("/admin/users", { ...asked(query, { sorts: SORTS }), text: search,
+        role: oneOf(query, "role", ["user", "admin"]), active: oneOf(query, "active", ["true", "false"]) }, signal),
       show: (answer) => (leaveEmptyPage(answer) ? [...place.childNodes]
         : [list.show(answer.items), foot.show(numbered(answer))]),
     });
   };
   update(context);
   const make = service.passwordResets ? admin.new_user.title : admin.new_user.title_without_mail;
-  const actions = [buttonLink(make, "/console/users/new", { kind: "primary", drawing: "plus" })];
+  const actions = [button(t.export, { drawing: "exports", on: { click: exportAccounts } }),
+    buttonLink(make, "/console/users/new", { kind: "primary", drawing: "plus" })];
   return { element: el("div", {}, pageHead(t.title, { actions }), form.element, place), update };
-}
-
-/** What the API is asked by an address. */
-function parametersOf(query) {
-  return {
-    ...asked(query, { sorts: SORTS }),
-    text: query.get("search"),
-    role: oneOf(query, "role", ["user", "admin"]),
-    active: oneOf(query, "active", ["true", "false"]),
-  };
 }
 
 function nameCell(user) {
@@ -75,19 +74,16 @@ function nameCell(user) {
     under.length > 0 && el("span", { class: "badges soft small" }, under)];
 }
 
-/** What is unusual about an account. */
-function exceptions(user) {
-  return [
-    !user.is_active && el("span", { class: "badge is-danger" }, admin.inactive),
-    user.role === "admin" && el("span", { class: "badge is-accent" }, admin.roles.admin),
-    user.second_factor && el("span", { class: "badge" }, admin.second_factor),
-  ];
-}
-
-/** Goes to the account with this id, and leaves no search for it behind. */
-function goToAccount(id) {
-  setQuery({ search: null }, { replace: true });
-  go(`/console/users/${id}`);
+/** Saves the accounts whose addresses match, or all of them, for other programs. */
+async function exportAccounts() {
+  const saved = await formDialog(t.export_title, {
+    text: t.export_text,
+    fields: [{ name: "email", label: t.export_email, hint: t.export_email_hint, maxlength: 255, autocomplete: "off" }],
+    label: t.download,
+    busy: t.preparing,
+    submit: (filter) => saveAttachment("/users/export", filter),
+  });
+  if (saved) notify(admin.saved({ ...saved, size: formatBytes(saved.size) }));
 }
 
 const time = (text) => el("span", { class: "nowrap" }, timeText(text, formatDate));

@@ -47,6 +47,7 @@ export const oneFile = {
     copy_new: "Create and copy",
     making: "Creating…",
     waits: ({ done, time }) => `${done} made, continuing at ${time}`,
+    given_up: "You stopped before their turn.",
     out_of_range: "From 1 minute to 30 days.",
     made_title: "Your link",
     made: ({ until }) => `Copy it now, because it is not shown again. It works until ${until}.`,
@@ -63,6 +64,7 @@ export const oneFile = {
       hint: "For programs, or to show a picture on a page of your own." },
     share: "Share…",
     done: "Done",
+    of_file: "File",
     expires: "Until",
     used: "Last used",
     unused: "Not yet",
@@ -82,11 +84,8 @@ export const oneFile = {
   },
 
   all_links: {
-    title: "Links",
     lead: "All links to your files that work now. An address is shown only once: where one is lost, make another.",
     caption: "Your links",
-    file: "File",
-    none_title: "No links",
     none: "Create one from the list of your files. Whoever has it can download the file without an account.",
     to_files: "To your files",
   },
@@ -95,7 +94,6 @@ export const oneFile = {
     title: "A file for you",
     from: "From",
     until: "works until",
-    download: "Download",
     open: "Open in a tab",
     ended_title: "This link has ended",
     ended: "There is nothing to download here any longer. Make sure the address is complete, or ask whoever sent you "
