@@ -1,7 +1,7 @@
 // A list of one's own files, those that are there or those that were deleted: with search, type, order and pages in its
 // address. It follows the changes of the files by itself.
 
-import { get, loaded, service } from "./api.js";
+import { get, service } from "./api.js";
 import { followChanges } from "./changes.js";
 import { buttonLink, errorParts, load } from "./controls.js";
 import { append, el, nameText, replace, svg } from "./dom.js";

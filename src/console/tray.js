@@ -1,6 +1,5 @@
 // The list of transfers, in a corner of every page from the first of them until it is closed.
 
-import { loaded } from "./api.js";
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { append, el, focusOn, nameText, replace } from "./dom.js";
