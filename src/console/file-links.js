@@ -43,12 +43,12 @@ export function linkList(/** @type {any} */ { caption, empty, file }, signal) {
   return { element, refresh };
 }
 
-/** The part of a file's page about its links; `everyone` stands above them. */
-export function linksSection(file, everyone, signal) {
-  const empty = { title: t.none_title, text: t.none };
+/** The part of a file's page about its links. */
+export function linksSection(file, signal) {
+  const empty = { title: "", text: t.none_title };
   const { element, refresh } = linkList({ caption: t.title, empty, file }, signal);
   const make = button(t.make, { drawing: "link", on: { click: async () => await share([file]) && refresh() } });
-  return section(t.title, { lead: t.lead, actions: [make] }, everyone, element);
+  return section(t.title, { lead: t.lead, actions: [make] }, element);
 }
 
 /** Makes a link to each of some files as the person wishes, copies them, and shows them. Answers whether it has. */

@@ -84,6 +84,8 @@ def test_the_audit_log(page, service):
 def test_the_audit_log_names_files_and_folds_its_filters_on_a_phone(page, service):
     user = service.new_user()
     file = service.upload(user, "a_plan <b>.txt")
+    for minutes in (1440, 90):
+        service.call("POST", f"/uploads/{file['id']}/links", {"expires_in_minutes": minutes}, user.token)
     page.sign_in(service.admin(), "/console/audit")
     page.screen(320)
     page.reload()
@@ -93,7 +95,8 @@ def test_the_audit_log_names_files_and_folds_its_filters_on_a_phone(page, servic
     page.activate("Filter the log")
     page.fill("On what", file["id"])
     page.press(Keys.ENTER)
-    until_rows(page, "one event", lambda shown: len(shown) == 1)
+    until_rows(page, "three events", lambda shown: len(shown) == 3)
+    page.see("works for: 1 day", "works for: 90 minutes", "shown in the browser: no")
     page.check("audit-file")
     page.screen(320)
     page.reload()

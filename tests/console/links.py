@@ -326,6 +326,12 @@ def test_an_ended_link_is_said_by_its_page_and_by_the_link_itself(page, service)
         page.open("/api/v1/links/unknown")
         page.open(f"/console/link#{other}")
         page.heading("This link has ended")
+    # What a link leads to is asked once, while the modules of its page are still on their way.
+    page.open("/healthz")
+    requests(page)
+    page.open("/console/link#x")
+    page.heading("This link has ended")
+    assert requests(page) == [("GET", "/links/")]
     page.open(f"/api/v1/links/{token}")
     page.see("This link has ended", "Make sure the address is complete")
     assert page.driver.title == "This link has ended"

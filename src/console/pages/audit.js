@@ -138,9 +138,20 @@ function members({ old = {}, new: now = {}, fields, filename, ...rest }) {
   const changed = Object.keys(now).filter((name) => now[name] !== old[name])
     .map((name) => [name, t.change({ from: text(old[name]), to: text(now[name]) })]);
   const others = fields?.filter((name) => !(name in now)) ?? [];
-  const plain = Object.entries(rest).map(([name, value]) =>
-    [name, name === "file_size" ? formatBytes(value) : text(value)]);
+  const plain = Object.entries(rest).map(([name, value]) => [name, ((value !== null && FORMATS[name]) || text)(value)]);
   return [...changed, ...(others.length ? [["fields", others.map(label).join(", ")]] : []), ...plain];
+}
+
+/** How figures among the details are shown that have a unit. */
+const FORMATS = {
+  file_size: formatBytes, expires_in_minutes: duration, expires_in_days: (days) => duration(days * 1440),
+};
+
+/** A time in the largest unit of which it is a multiple, such as "7 days". */
+function duration(minutes) {
+  const unit = minutes % 1440 === 0 ? "day" : minutes % 60 === 0 ? "hour" : "minute";
+  const format = new Intl.NumberFormat(undefined, { style: "unit", unit, unitDisplay: "long" });
+  return format.format(minutes / { day: 1440, hour: 60, minute: 1 }[unit]);
 }
 
 const label = (name) => t.labels[name] ?? name.replaceAll("_", " ");

@@ -65,7 +65,8 @@ function shownFile(found, head, signal) {
     return [el("p", { class: "note" }, t.foreign), about, file.description && section(t.description, {}, text)];
   }
   const details = detailsSection(found, draw, signal);
-  return [about, linksSection(file, everyoneOf(file, details.follow), signal), details.element];
+  const everyone = section(t.everyone, {}, everyoneOf(file, details.follow));
+  return [about, linksSection(file, signal), everyone, details.element];
 }
 
 /** Whether everyone who is signed in may read the file, which is saved at once, with its address for them. */
@@ -87,7 +88,7 @@ function everyoneOf(file, follow) {
     }
     address.hidden = !value();
   });
-  return el("div", { class: "stack everyone" }, element, said, address);
+  return el("div", { class: "stack" }, element, said, address);
 }
 
 function hashOf({ file_hash: hash }) {

@@ -171,8 +171,8 @@ export const admin = {
 
   audit: {
     title: "Audit log",
-    lead: ({ zone }) => `Who did what, from where, and how it ended. Newest first. Times on this page are in ${zone}, `
-      + "those of an export in UTC.",
+    lead: ({ zone }) => "Who did what, from where, and how it ended. Newest first. "
+      + (zone === "UTC" ? "All times are in UTC." : `Times on this page are in ${zone}, those of an export in UTC.`),
     caption: "Events",
     export: "Export CSV",
     exporting: "Exporting…",
@@ -248,10 +248,11 @@ export const admin = {
       is_filtered: "with a filter",
       is_active: "active",
       is_new: "new account",
-      is_public: "everyone signed in here",
+      is_public: "who can read it",
+      inline: "shown in the browser",
       read_only: "read only",
-      expires_in_days: "days",
-      expires_in_minutes: "minutes",
+      expires_in_days: "works for",
+      expires_in_minutes: "works for",
       had_one: "there was one",
       new_recovery_codes: "new recovery codes",
       codes_left: "codes left",

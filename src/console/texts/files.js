@@ -12,7 +12,7 @@ export const files = {
     used_of: ({ files, count, used, quota }) => `${count} ${plural(files, "file", "files")}, ${used} of ${quota}`,
     meter: "Space used",
     search: "Search",
-    search_hint: "Search names and descriptions",
+    search_hint: "Name or description",
     type: "Type",
     any_type: "All types",
     name: "Name",

@@ -19,7 +19,8 @@ export const oneFile = {
     name: "Name",
     description: "Description",
     is_public: "Everyone signed in here can read it",
-    is_public_hint: "At the address of this page. Only you can change it.",
+    is_public_hint: "At the address of this page. They cannot change it.",
+    everyone: "People with an account",
     now_public: "Everyone signed in here can read the file now.",
     now_private: "Nobody else signed in here can read the file any more.",
     copy_address: "Copy the address for them",
@@ -32,8 +33,8 @@ export const oneFile = {
 
   links: {
     title: "Links",
-    lead: "Anyone with a link can download this file without an account until the link ends. An address is shown only "
-      + "once: where one is lost, make another.",
+    lead: "Anyone with a link can download this file without an account until the link ends. Its address is shown only "
+      + "once. If you lose it, create a new link.",
     make: "Create a link",
     make_title: "Create a link to",
     make_many: ({ count }) => `Create links to ${count} files`,
@@ -72,7 +73,6 @@ export const oneFile = {
     is_inline: "Shown in the browser",
     is_saved: "Downloaded",
     none_title: "No links",
-    none: "Create one to let somebody without an account download this file.",
     end: "End",
     end_of: ({ name, until }) => `End the link to ${name} that works until ${until}`,
     end_title: "End this link?",
@@ -84,7 +84,7 @@ export const oneFile = {
   },
 
   all_links: {
-    lead: "All links to your files that work now. An address is shown only once: where one is lost, make another.",
+    lead: "All links to your files that work now. An address is shown only once. If you lose it, create a new link.",
     caption: "Your links",
     none: "Create one from the list of your files. Whoever has it can download the file without an account.",
     to_files: "To your files",
