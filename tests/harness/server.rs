@@ -172,6 +172,10 @@ pub fn service_with_mail(settings: &[(&str, &str)]) -> (SmtpServer, Server) {
     (smtp, api)
 }
 
+/// A setting for tests in which a statement waits until something else has happened: however slow the machine is, it is
+/// not given up before.
+pub const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "120");
+
 impl Drop for Server {
     fn drop(&mut self) {
         forget_service(&self.address);

@@ -60,7 +60,7 @@ fn of_two_admins_that_demote_each_other_one_stays() {
 /// The same race with its order forced: the second statement begins while the first is not yet committed.
 #[test]
 fn statements_that_overlap_cannot_remove_both_admins() {
-    let api = Server::start(&[]);
+    let api = Server::start(&[PATIENT]);
     api.sign_up_admin("one");
     let two = api.sign_up_admin("two");
     api.database

@@ -7,8 +7,6 @@ use crate::harness::*;
 
 /// The pool has six connections for changes.
 const POOL: (&str, &str) = ("CLOAKROOM_DATABASE_POOL_SIZE", "8");
-const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60");
-
 /// Keeps all changes of a user waiting until it is rolled back.
 fn lock(api: &Server, user: &Tokens) -> OpenTransaction {
     api.database.begin(&format!("SELECT FROM users WHERE id = '{}' FOR UPDATE", user.id()))

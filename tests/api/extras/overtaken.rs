@@ -21,7 +21,7 @@ struct World {
 impl World {
     fn start() -> World {
         let required = ("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true");
-        let (api, [root]) = Server::with_users(&[required], ["root"]);
+        let (api, [root]) = Server::with_users(&[required, PATIENT], ["root"]);
         World { token_of_root: api.new_token(&root, false), api, root }
     }
 }

@@ -197,7 +197,7 @@ fn a_record_that_cannot_be_made_in_time_leaves_nothing() {
 #[test]
 #[cfg(feature = "tools")]
 fn a_content_is_kept_while_it_is_unknown_whether_it_was_recorded() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let (api, [ann]) = Server::with_users(&[PATIENT], ["ann"]);
     let form = || file_form("a.txt", "text/plain", b"x").bytes();
     let keyed = || api.upload_request(&ann, form()).header("Idempotency-Key", "k1");
     let lock = api.database.begin("SELECT FROM storage_shards FOR UPDATE");

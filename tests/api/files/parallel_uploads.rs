@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use crate::harness::*;
 
-/// An upload waits for a lock for half of this at most, and all of them come to one before it is released.
-pub const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60");
-
 /// Uploads of these users that come while one runs that cannot end. `meanwhile` is called once the others wait too.
 /// Returns their answers.
 fn together(api: &Server, users: &[&Tokens], meanwhile: impl FnOnce()) -> Vec<Answer> {

@@ -47,7 +47,7 @@ fn hold_up(api: &Server, user: &str) -> OpenTransaction {
 
 #[test]
 fn an_upload_that_does_not_end_holds_up_no_other_user() {
-    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let (api, [ann, bob]) = Server::with_users(&[PATIENT], ["ann", "bob"]);
     let file = api.new_file(&bob, "a.txt", "1");
     let stuck = hold_up(&api, ann.id());
     // Others have recorded files, and their commits take long.
@@ -76,8 +76,10 @@ fn an_upload_that_does_not_end_holds_up_no_other_user() {
 
 #[test]
 fn an_upload_near_the_quota_waits_for_those_that_it_cannot_see_yet() {
-    let (api, [ann, bob, carl]) =
-        Server::with_users(&[("CLOAKROOM_STORAGE_QUOTA", "2400000")], ["ann", "bob", "carl"]);
+    let (api, [ann, bob, carl]) = Server::with_users(
+        &[PATIENT, ("CLOAKROOM_STORAGE_QUOTA", "2400000")],
+        ["ann", "bob", "carl"],
+    );
     let stuck = hold_up(&api, ann.id());
     thread::scope(|scope| {
         let small = scope.spawn(|| api.upload(&ann, "a.txt", "x"));

@@ -118,7 +118,8 @@ fn a_young_account_is_told_before_the_body_is_sent_that_their_half_is_used_up() 
 
 #[test]
 fn the_half_of_young_accounts_is_compared_again_when_a_file_is_recorded() {
-    let (api, [ann, bob, dora]) = Server::with_users(&[LIMITED, QUOTA], ["ann", "bob", "dora"]);
+    let (api, [ann, bob, dora]) =
+        Server::with_users(&[LIMITED, QUOTA, PATIENT], ["ann", "bob", "dora"]);
     set_age(&api, "dora", "8 days");
     for (user, status) in [(&ann, 507), (&dora, 201)] {
         let id = user.id();

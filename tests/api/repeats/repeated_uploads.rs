@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::files::parallel_uploads::{PATIENT, request, sent_together};
+use crate::files::parallel_uploads::{request, sent_together};
 use crate::harness::*;
 
 /// An upload with a key.

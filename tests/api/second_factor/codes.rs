@@ -114,7 +114,7 @@ fn ten_wrong_codes_of_a_network_within_an_hour_are_all_it_has_on_two_processes()
 
 #[test]
 fn a_limit_that_is_reached_while_a_code_is_checked_refuses_right_and_wrong_ones_alike() {
-    let (api, ann, factor) = service(&[]);
+    let (api, ann, factor) = service(&[PATIENT]);
     let (codes, wrong) = (&factor.recovery_codes, factor.wrong_code());
     let send_during = |change: &str, to: &str, code: &str| {
         let change = format!("UPDATE users SET {change}");

@@ -132,8 +132,6 @@ fn while_lists_wait<T>(api: &Server, users: &[&Tokens], work: impl FnOnce() -> T
     })
 }
 
-const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "300");
-
 #[test]
 fn what_does_not_fit_is_refused_after_a_second_and_small_requests_are_not() {
     let (api, [eve, ann]) = with_files(&[BUDGET, PATIENT], ["eve", "ann"]);

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::harness::*;
 
-/// What waits for a lock of the test does not give up.
-const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "120");
 /// Far longer than a test takes: what ends before is not ended by this.
 const LONG_STOP: (&str, &str) = ("CLOAKROOM_STOP_SECONDS", "600");
 /// Keeps all queries for files waiting until it is rolled back.

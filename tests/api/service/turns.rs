@@ -9,8 +9,6 @@ use crate::harness::*;
 
 /// The service is behind a proxy on this host, which tells it the clients' addresses.
 const BEHIND_PROXY: (&str, &str) = ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8");
-/// What waits for a lock of the test does not give up.
-const PATIENT: (&str, &str) = ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "30");
 const EXPORT: &str = "/api/v1/users/export-full";
 const BUSY: &str = "Service temporarily unavailable";
 

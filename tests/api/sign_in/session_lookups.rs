@@ -112,10 +112,7 @@ fn cases(api: &Server) -> (Vec<Case>, Vec<Uuid>) {
 
 #[test]
 fn every_token_is_answered_alone_as_in_a_crowd() {
-    let lookups = Lookups::start(&[
-        ("CLOAKROOM_DATABASE_POOL_SIZE", "1"),
-        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"),
-    ]);
+    let lookups = Lookups::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "1"), PATIENT]);
     for (token, expected, kind) in &lookups.cases {
         assert_eq!(outcome(lookups.api.me(token)), *expected, "{kind} alone");
     }
@@ -134,10 +131,7 @@ fn every_token_is_answered_alone_as_in_a_crowd() {
 
 #[test]
 fn a_connection_that_hangs_holds_up_only_the_lookups_that_went_through_it() {
-    let lookups = Lookups::start(&[
-        ("CLOAKROOM_DATABASE_POOL_SIZE", "4"),
-        ("CLOAKROOM_DATABASE_TIMEOUT_SECONDS", "60"),
-    ]);
+    let lookups = Lookups::start(&[("CLOAKROOM_DATABASE_POOL_SIZE", "4"), PATIENT]);
     let Lookups { proxy, api, cases, sessions } = &lookups;
     let [(ann, is_ann, _), (bob, is_bob, _), ..] = &cases[..] else { panic!("no cases") };
     let (is_released, over) = (AtomicBool::new(false), AtomicBool::new(false));

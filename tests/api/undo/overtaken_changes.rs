@@ -66,7 +66,7 @@ fn place(api: &Server, id: &str) -> &'static str {
 
 #[test]
 fn what_overtakes_a_change_decides_its_outcome_and_is_never_taken_for_a_failed_condition() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let (api, [ann]) = Server::with_users(&[PATIENT], ["ann"]);
     let second = api.beside(&[]);
     let owner = format!("SELECT FROM users WHERE id = '{}' FOR UPDATE", ann.id());
     for (n, (first, overtakers, change, status, last)) in RACES.into_iter().enumerate() {
@@ -98,7 +98,7 @@ fn what_overtakes_a_change_decides_its_outcome_and_is_never_taken_for_a_failed_c
 
 #[test]
 fn of_deletions_for_good_during_a_restoration_one_deletes_and_the_others_find_nothing() {
-    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let (api, [ann]) = Server::with_users(&[PATIENT], ["ann"]);
     let second = api.beside(&[]);
     let owner = format!("SELECT FROM users WHERE id = '{}' FOR UPDATE", ann.id());
     for _ in 0..5 {
