@@ -197,8 +197,8 @@ fn changes_of_a_user_that_wait_for_others_are_refused_at_a_stop() {
 
 #[test]
 fn hashes_that_have_not_begun_are_refused_at_a_stop() {
-    // Several hashes take seconds.
-    let api = Server::start(&[LONG_STOP, ("CLOAKROOM_SCRYPT", "15,8,8")]);
+    // A hash takes seconds, so six still wait when that is seen.
+    let api = Server::start(&[LONG_STOP, ("CLOAKROOM_SCRYPT", "15,8,32")]);
     let body = json!({"username": "nobody", "password": "wrong"}).to_string();
     let logins: Vec<_> = (0..thread::available_parallelism().map_or(1, usize::from) + 9)
         .map(|_| {
