@@ -25,8 +25,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
         ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(delete)).limit(Auth("delete-account")),
-        ("POST", ["users", _, "password-link"]) => at("/users/{user_id}/password-link", Handler::Admin(send_password_link))
-            .part_of(PasswordResets),
+        ("POST", ["users", _, "password-link"]) =>
+            at("/users/{user_id}/password-link", Handler::Admin(send_password_link)).part_of(PasswordResets),
         ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Handler::SignedInAdmin(daily_stats)),
         _ => return None,
     };

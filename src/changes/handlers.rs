@@ -33,8 +33,9 @@ struct ChangeList {
 }
 
 /// `GET /api/v1/changes`: the latest state of each of the user's files that has changed after the cursor `after`, or of
-/// all without one, at once; with `after=now` only the cursor of this moment, at once. If nothing has changed after the cursor, the response comes after `wait` seconds, or as
-/// soon as something does. While it waits, the request holds its thread and nothing else.
+/// all without one, at once; with `after=now` only the cursor of this moment, at once. If nothing has changed after the
+/// cursor, the response comes after `wait` seconds, or as soon as something does. While it waits, the request holds its
+/// thread and nothing else.
 pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let (after, limit, wait) = context.request.query().read(|query| {
         let after = query.optional("after", rules::after_changes);

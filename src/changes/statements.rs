@@ -30,9 +30,9 @@ pub fn most_bytes(limit: i64) -> usize {
 }
 
 /// Lists at most `limit` files of `user` that have changed after a cursor, or without one all that are there, or none
-/// after [`After::Now`]; fewer if their texts have more than [`MAX_TEXTS`]. Fails with [`Error::ChangesForgotten`] if the cursor is of another history
-/// of the database, or if a deletion after it may be forgotten, and with [`Error::Unavailable`] by a standby, whose
-/// next history is not known.
+/// after [`After::Now`]; fewer if their texts have more than [`MAX_TEXTS`]. Fails with [`Error::ChangesForgotten`] if
+/// the cursor is of another history of the database, or if a deletion after it may be forgotten, and with
+/// [`Error::Unavailable`] by a standby, whose next history is not known.
 pub fn list(
     db: &Database,
     user: Uuid,

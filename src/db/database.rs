@@ -1,5 +1,5 @@
-//! The handle through which every query runs: reads, which are repeated if their connection dies, writes, which are not,
-//! and the time that all queries of one request may wait together.
+//! The handle through which every query runs: reads, which are repeated if their connection dies, and writes, which are
+//! not; and the time that all queries of one request may wait together.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -74,7 +74,8 @@ const NO_FILE: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE; DE
 const END_OF_ALL: &str =
     "UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
 /// The same beside a lock for which the creation of an account waits.
-const LOCK_AND_END_OF_ALL: &str = "LOCK TABLE outbox; UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
+const LOCK_AND_END_OF_ALL: &str = "LOCK TABLE outbox;
+     UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
 const END_OF_SESSIONS: &str = "SELECT end_sessions('{id}')";
 const END_OF_OTHERS: &str = "SELECT end_sessions('{id}', '{session}')";
 /// A sign-in whose session has the id of the user.

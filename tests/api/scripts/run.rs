@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::*;
 
-/// A script that a shell runs. It can be told to stop by SIGINT also where these tests run in the background, and so are
-/// not: a shell cannot trap a signal that was ignored when it began (POSIX, 2.11).
+/// A script that a shell runs. SIGINT stops it also where these tests run in the background, with that signal ignored:
+/// a shell cannot trap a signal that was ignored when it began (POSIX, 2.11).
 fn script(name: &str) -> Command {
     let mut command = Command::new("env");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
