@@ -1,5 +1,5 @@
--- For tests of clients: deletes every account but the development admin, as accounts/delete does, with an event for each.
--- $1, $2, $3: actor, address and request id of the events. Returns how many it deleted.
+-- For tests of clients: deletes every account but the development admin, as accounts/delete does, with an event for
+-- each. $1, $2, $3: actor, address and request id of the events. Returns how many it deleted.
 -- The setting suspends the trigger users_last_admin until the end of this transaction.
 WITH suspended AS MATERIALIZED (
     SELECT set_config('cloakroom.deletes_all_users', 'on', true) AS setting

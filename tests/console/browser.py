@@ -1,4 +1,4 @@
-"""A tab of Debian's chromium, used as somebody does who has no mouse: what is pressed is what has the focus, and what is
+"""A tab of Debian's chromium, used as by somebody without a mouse: what is pressed is what has the focus, and what is
 read is what is shown. Names are those that a screen reader speaks (accessible names)."""
 
 import base64
@@ -33,7 +33,8 @@ TOO_WIDE = """
     const width = document.documentElement.clientWidth;
     const scrolls = box => box && box !== document.body && (/auto|scroll|hidden/.test(getComputedStyle(box).overflowX)
         || scrolls(box.parentElement));
-    return [...document.querySelectorAll("body *")].filter(element => element.checkVisibility({visibilityProperty: true})
+    const isSeen = element => element.checkVisibility({visibilityProperty: true});
+    return [...document.querySelectorAll("body *")].filter(element => isSeen(element)
         && element.getBoundingClientRect().right > width + 0.5 && !scrolls(element))
         .map(element => element.outerHTML.slice(0, 200)).slice(0, 5)"""
 
@@ -169,7 +170,8 @@ class Page:
         """Waits for the heading of a page, which must have the focus or contain it as the page changes, and for its
         name in the title."""
         self.until(f"heading {text!r}", lambda: text in self.run(
-            "return [...document.querySelectorAll('h1')].filter(h => h.checkVisibility()).map(h => h.innerText.trim())"))
+            "return [...document.querySelectorAll('h1')].filter(h => h.checkVisibility())"
+            ".map(h => h.innerText.trim())"))
         self.until(f"title with {text!r}", lambda: text in self.driver.title)
 
     def rows(self, text=""):

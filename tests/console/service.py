@@ -257,7 +257,8 @@ class Mailbox:
 
     def link(self, address, number=1):
         """Waits for the message with that number among those to an address that have a link, and returns the link."""
-        return wait_for(f"mail {number} with a link to {address}", lambda: (self._links(address)[number - 1:] or [None])[0])
+        what = f"mail {number} with a link to {address}"
+        return wait_for(what, lambda: (self._links(address)[number - 1:] or [None])[0])
 
     def _links(self, address):
         own = [message for message in self.messages if address in str(message["To"])]

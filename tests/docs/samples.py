@@ -54,7 +54,8 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         run(samples(document, "Python"), url, token, pathlib.Path(directory))
     typescript = samples(document, "TypeScript")
-    pathlib.Path(module).write_text(f"{typescript}\n\nexport {{ changes, download, events, upload }};\n", encoding="utf-8")
+    exports = "export { changes, download, events, upload };"
+    pathlib.Path(module).write_text(f"{typescript}\n\n{exports}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
