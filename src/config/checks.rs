@@ -6,7 +6,7 @@ use super::mail::Smtp;
 use super::settings::Config;
 #[cfg(not(feature = "extras"))]
 use super::words::AdminSecondFactor;
-use super::words::{HttpServer, word};
+use super::words::{HttpServer, PasswordLogin, word};
 
 /// Bytes of the shortest key for second factors: as many as the key of AES-256 has that is made of it.
 const MIN_SEAL_KEY: usize = 32;
@@ -40,6 +40,21 @@ pub fn refusals(config: &Config) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(provider) = &config.provider {
+        let url = config.public_url.as_deref();
+        let needed = if provider.issuer.starts_with("https:") { "https" } else { "http" };
+        if !config.console || !url.is_some_and(|url| url.starts_with(needed)) {
+            refusals.push(format!(
+                "CLOAKROOM_OIDC_ISSUER is set, and CLOAKROOM_CONSOLE is off, or CLOAKROOM_PUBLIC_URL is no {needed} \
+                 URL; set both, because the provider sends people back to the console there"
+            ));
+        }
+    } else if config.password_login == PasswordLogin::Admins {
+        refusals.push(
+            "CLOAKROOM_PASSWORD_LOGIN is admins, and others have no other way to sign in; set CLOAKROOM_OIDC_ISSUER"
+                .to_owned(),
+        );
+    }
     refusals
 }
 
@@ -56,7 +71,10 @@ pub fn extras_in_use(config: &Config) -> impl Iterator<Item = (&'static str, Str
         ("CLOAKROOM_REFUSED_PASSWORDS", config.refused_passwords.is_some(), "set"),
         ("CLOAKROOM_CONSOLE", config.console, "on"),
     ];
-    used.into_iter().filter(|(_, is_used, _)| *is_used).map(|(name, _, state)| {
+    let is_of_provider = |name: &str| name.starts_with("CLOAKROOM_OIDC_") && !name.ends_with("ISSUER");
+    let set = config.shown.iter().filter(move |it| is_of_provider(it.name) && it.variable.is_some());
+    let used = used.into_iter().chain(set.map(|it| (it.name, true, "set")));
+    used.filter(|(_, is_used, _)| *is_used).map(|(name, _, state)| {
         let fault = format!(
             "{name} is {state}, and this is the core build, which does not have that: the cargo feature extras adds \
              it, and the Debian package has it"

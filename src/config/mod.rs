@@ -1,9 +1,11 @@
 //! The configuration: environment variables, read and validated once, when the process starts.
 
 mod checks;
+mod derived;
 mod mail;
 mod memory_limit;
 mod printed;
+mod provider;
 mod reader;
 mod settings;
 mod store;
@@ -12,6 +14,8 @@ mod words;
 
 pub use mail::{Encryption, MailServer, Smtp, SmtpUser};
 pub use printed::{markdown_table, sample};
+#[cfg(feature = "oidc")]
+pub use provider::{ProviderSettings, is_provider_url};
 pub use reader::{DATABASE_URLS, ShownSetting, UnknownVariable};
 pub use settings::Config;
 #[cfg(feature = "s3")]
@@ -23,8 +27,10 @@ pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback, is_media_typ
 pub use words::EmailConfirmation;
 pub use words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
-    LogoutStatus, MetricsAccess, Registration,
+    LogoutStatus, MetricsAccess, PasswordLogin,
 };
+#[cfg(test)]
+pub use words::Registration;
 
 use std::collections::HashMap;
 use std::ffi::OsString;

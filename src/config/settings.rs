@@ -13,18 +13,19 @@ use lettre::message::Mailbox;
 use super::mail::{Smtp, has_token, mailbox, public_url};
 use super::memory_limit::memory_limit;
 use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
+use super::provider::{self, ProviderSettings};
 use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
 use super::words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, EmailConfirmation, Environment, ErrorFormat,
-    HttpServer, LogFormat, LogoutStatus, MetricsAccess, Registration,
+    HttpServer, LogFormat, LogoutStatus, MetricsAccess, PasswordLogin, Registration,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 const MINUTES_PER_YEAR: u32 = 365 * 24 * 60;
 /// The largest size: an exbibyte, so that the sum of two fits the signed 64 bits of the database.
-const MAX_BYTES: u64 = 1 << 60;
+pub(super) const MAX_BYTES: u64 = 1 << 60;
 /// The least budget for bodies in memory, and its largest default.
 const MIN_BODY_MEMORY: u64 = 4 << 20;
 const MAX_BODY_MEMORY: u64 = 32 << 20;
@@ -235,6 +236,27 @@ settings! { |s, memory_limit|
             if environment == Environment::Production { 50 } else { 0 },
             0..=MAX_RATE,
         );
+    /// the OpenID provider by which people sign in, such as `https://login.example.com`, exactly as its ID tokens name
+    /// it; in development also http to this host. Only builds with the cargo feature `oidc`, such as the package,
+    /// accept it, with the console and `CLOAKROOM_PUBLIC_URL`, which must be https if this is. The provider must know
+    /// `{CLOAKROOM_PUBLIC_URL}/api/v1/auth/oidc/callback` as the redirect URI of its client
+    "CLOAKROOM_OIDC_ISSUER" => provider: Option<ProviderSettings> = provider::read(s, environment);
+    /// required with `CLOAKROOM_OIDC_ISSUER`: the client that the service is for the provider
+    "CLOAKROOM_OIDC_CLIENT_ID";
+    /// the secret of that client
+    "CLOAKROOM_OIDC_CLIENT_SECRET";
+    /// PEM file: the provider's certificate is verified against it, and not against the authorities that the system
+    /// trusts
+    "CLOAKROOM_OIDC_CA";
+    /// what people know the provider as
+    "CLOAKROOM_OIDC_NAME" default "the issuer's host";
+    /// `on`: whoever signs in by the provider and has no account gets one, if the provider confirms an e-mail address
+    "CLOAKROOM_OIDC_REGISTRATION" => oidc_registration: bool = s.switch(false);
+    /// hours after its sign-in after which a session ends that the provider has opened, however often it is refreshed
+    "CLOAKROOM_OIDC_SESSION_HOURS" =>
+        oidc_session: Duration = MINUTE * 60 * s.number(168, 1..=87_600);
+    /// `admins`: only administrators sign in with a password, others by the OpenID provider, and nobody registers
+    "CLOAKROOM_PASSWORD_LOGIN" => password_login: PasswordLogin = s.choice(PasswordLogin::On);
     /// `false`: every request acts as the development admin. That account is not listed, counted or exported, and
     /// cannot be changed
     "CLOAKROOM_AUTH_ENABLED" => auth_enabled: bool = s.flag(true);
@@ -364,32 +386,4 @@ fn link_in_mail(
         |text| has_token(text).then(|| text.to_owned()),
     );
     set.or(page)
-}
-
-impl Config {
-    /// Whether accounts must confirm their e-mail addresses.
-    pub fn confirms_email(&self) -> bool {
-        self.email_confirmation == EmailConfirmation::Required
-    }
-
-    /// How many passwords may be hashed at once: one on each core, but under a memory limit of the control group no
-    /// more than a quarter of it has room for.
-    pub fn hashes_at_once(&self, cores: usize) -> usize {
-        let room = self.memory_limit.map_or(u64::MAX, |limit| limit / 4 / self.scrypt.memory());
-        cores.min(room.max(1) as usize)
-    }
-
-    /// Bytes that the files of all young accounts which registered themselves may have together. Where registrations
-    /// are limited, half of the quota is left to others, so that one address cannot fill the service for all.
-    pub fn young_storage_quota(&self) -> u64 {
-        if self.registrations_per_day == 0 { MAX_BYTES } else { self.storage_quota / 2 }
-    }
-
-    /// Every configured secret whose tokens are valid, each with its name for messages.
-    pub fn signing_secrets(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let current = self.jwt_secret.iter().map(|secret| ("CLOAKROOM_JWT_SECRET", secret));
-        let old = self.jwt_old_secrets.iter();
-        let old = old.map(|secret| ("a secret in CLOAKROOM_JWT_OLD_SECRETS", secret));
-        current.chain(old).map(|(name, secret)| (name, secret.expose()))
-    }
 }

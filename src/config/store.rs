@@ -148,7 +148,7 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<StoreSet
 }
 
 /// Reads the certificates of a PEM file; `None` if it has none, or anything else.
-fn certificates(path: &str) -> Option<Vec<CertificateDer<'static>>> {
+pub fn certificates(path: &str) -> Option<Vec<CertificateDer<'static>>> {
     let found: Vec<_> = CertificateDer::pem_file_iter(path).ok()?.collect::<Result<_, _>>().ok()?;
     (!found.is_empty()).then_some(found)
 }

@@ -39,6 +39,14 @@ pub enum Registration {
     Off,
 }
 
+/// Who may sign in with a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PasswordLogin {
+    On,
+    /// Administrators. Others sign in by the OpenID provider.
+    Admins,
+}
+
 /// Whether the owner of an e-mail address must confirm that it is theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EmailConfirmation {

@@ -11,7 +11,6 @@ use crate::accounts::statements as accounts;
 use crate::accounts::statements::{AccountFields, Credentials};
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
-use crate::config;
 use crate::db::installation;
 use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
@@ -94,7 +93,7 @@ fn make_account(
     password: &str,
     username: Option<String>,
 ) -> Result<(), Error> {
-    if context.app.config.registration == config::Registration::Off {
+    if !context.app.config.registers() {
         return Err(Error::InvalidConfirmationToken);
     }
     check_password(context, (registration.id, None), password, &registration.password_hash)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::config::{Config, Registration, Smtp};
+use crate::config::{Config, Smtp};
 use crate::model::hex;
 use crate::model::media_type::spellings;
 
@@ -124,7 +124,7 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
     let preloads: String = modules.into_iter().map(link).collect();
     // Media types have no `<`, so nothing in this ends the element that it stands in.
     let service = json!({
-        "registration": config.registration == Registration::Open,
+        "registration": config.registers(),
         "passwordResets": !matches!(config.smtp, Smtp::Off),
         "emailConfirmation": config.confirms_email(),
         "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),

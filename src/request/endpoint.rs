@@ -5,7 +5,7 @@ use super::identity::{
     Admin, Credential, CurrentUser, Exporter, RefreshToken, SignedIn, SignedInAdmin,
 };
 use super::limits::Limit;
-use crate::config::{Config, MetricsAccess, Registration, Smtp};
+use crate::config::{Config, MetricsAccess, Smtp};
 use crate::error::{Error, Forbidden};
 use crate::http::response::Response;
 use crate::model::user::TokenScope;
@@ -51,7 +51,7 @@ impl Feature {
     pub fn is_on(self, config: &Config, is_local: bool) -> bool {
         match self {
             Feature::Core => true,
-            Feature::Registration => config.registration == Registration::Open,
+            Feature::Registration => config.registers(),
             Feature::PasswordResets => !matches!(config.smtp, Smtp::Off),
             Feature::EmailConfirmation => config.confirms_email(),
             Feature::TestEndpoints => config.test_endpoints_enabled,

@@ -2,7 +2,7 @@
 
 use log::Level::{self, Error, Warn};
 
-use crate::config::{Config, Environment, HttpServer, Registration, Smtp};
+use crate::config::{Config, Environment, HttpServer, Smtp};
 use crate::mail::Mailer;
 
 /// A warning about a setting: its level, which is `Error` or `Warn`; the setting and what follows from it; and what to
@@ -55,7 +55,7 @@ fn anywhere(config: &Config, found: &mut Warnings) {
     ];
     let restrictions: Vec<_> =
         restrictions.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| *name).collect();
-    let is_limited = config.registration == Registration::Open && config.registrations_per_day > 0;
+    let is_limited = config.registers() && config.registrations_per_day > 0;
     let mut set = config.shown.iter().filter(|setting| setting.variable.is_some());
     let has_body_memory = set.any(|setting| setting.name == "CLOAKROOM_BODY_MEMORY");
     let new_users_want = MIN_NEW_USERS.saturating_mul(config.user_storage_quota);
@@ -91,7 +91,7 @@ fn anywhere(config: &Config, found: &mut Warnings) {
 
 /// Limits that do not protect a service on a network.
 fn in_production(config: &Config, found: &mut Warnings) {
-    let is_open = config.registration == Registration::Open;
+    let is_open = config.registers();
     let is_local = config.listen.ip().is_loopback();
     found.warn(
         !config.rate_limit_enabled,

@@ -126,6 +126,12 @@ mod personal_tokens {
     mod tokens;
 }
 
+#[cfg(feature = "oidc")]
+mod provider {
+    mod rules;
+    mod settings;
+}
+
 mod repeats {
     mod repeated_uploads;
 }

@@ -77,6 +77,20 @@ fn a_store_is_refused_with_the_feature_that_it_needs() {
     assert!(text.contains(url.0) && text.contains("the cargo feature s3 adds it"), "{text}");
 }
 
+/// A build without sign-in by OpenID Connect says which one has it; the core build takes none of its settings.
+#[test]
+#[cfg(not(feature = "oidc"))]
+fn a_provider_is_refused_with_the_feature_that_it_needs() {
+    let issuer = ("CLOAKROOM_OIDC_ISSUER", "https://login.example.com");
+    run(NOWHERE, &["serve"], &[issuer]).exits(2).reports("the cargo feature oidc adds it");
+    let others = ["CLIENT_ID", "CLIENT_SECRET", "NAME", "REGISTRATION", "SESSION_HOURS"];
+    for name in others.map(|name| format!("CLOAKROOM_OIDC_{name}")) {
+        let value = if name.ends_with("REGISTRATION") { "off" } else { "1" };
+        let status = if cfg!(feature = "extras") { 0 } else { 2 };
+        run(NOWHERE, &["config"], &[(&name, value)]).exits(status);
+    }
+}
+
 /// What is wrong with the settings of the database and with secrets is one line, which names the variable that holds it
 /// and what is allowed, and shows no secret.
 #[test]
