@@ -41,8 +41,12 @@ mod changes;
 mod confirmation;
 #[cfg(feature = "extras")]
 mod links;
+#[cfg(feature = "oidc")]
+mod openid;
 #[cfg(feature = "extras")]
 mod personal_tokens;
+#[cfg(feature = "oidc")]
+mod provider;
 #[cfg(feature = "extras")]
 mod repeats;
 #[cfg(feature = "extras")]
@@ -53,8 +57,12 @@ mod sessions;
 mod undo;
 #[cfg(not(feature = "extras"))]
 mod without_extras;
+#[cfg(not(feature = "oidc"))]
+mod without_provider;
 #[cfg(not(feature = "extras"))]
 use without_extras::{confirmation, repeats, second_factor, undo};
+#[cfg(not(feature = "oidc"))]
+use without_provider as provider;
 
 use std::iter;
 use std::process::ExitCode;

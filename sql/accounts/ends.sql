@@ -2,8 +2,9 @@
 CREATE FUNCTION complete_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     -- A link for a password reset is good for one version of the credentials. A change of is_active raises it too, so a
-    -- link from before a deactivation stays dead when the account is active again.
-    IF NEW.is_active <> OLD.is_active AND NEW.credentials_version = OLD.credentials_version THEN
+    -- link from before a deactivation stays dead when the account is active again; and so does one of the identity.
+    IF (NEW.is_active <> OLD.is_active OR NEW.identity_subject IS DISTINCT FROM OLD.identity_subject)
+       AND NEW.credentials_version = OLD.credentials_version THEN
         NEW.credentials_version := OLD.credentials_version + 1;
     END IF;
     -- Deleting an account erases all personal data in its row.
@@ -14,6 +15,11 @@ BEGIN
         NEW.name := NULL;
         NEW.password_hash := NULL;
         NEW.permissions := '{}';
+        NEW.identity_issuer := NULL;
+        NEW.identity_subject := NULL;
+    END IF;
+    IF NEW.identity_subject IS NULL THEN
+        NEW.identity_email := NULL;
     END IF;
     -- Without its secret, nothing is left of a second factor.
     IF OLD.second_factor_sealed IS NOT NULL AND (NEW.second_factor_sealed IS NULL OR NEW.is_deleted) THEN
@@ -38,17 +44,22 @@ $$;
 -- Not for an upload, which changes none of these columns.
 CREATE TRIGGER users_complete_change BEFORE UPDATE ON users FOR EACH ROW
 WHEN (NEW.is_active <> OLD.is_active OR NEW.is_deleted <> OLD.is_deleted
+      OR NEW.identity_subject IS DISTINCT FROM OLD.identity_subject
       OR NEW.second_factor_sealed IS DISTINCT FROM OLD.second_factor_sealed
       OR NEW.password_hash IS DISTINCT FROM OLD.password_hash)
 EXECUTE FUNCTION complete_change();
 
--- What ends with the password, with the activity and with the account itself; the links of an inactive account only
--- wait. Deleted accounts leave nothing behind that a client has sent, nor the networks of its owner. A trigger does
--- this, so that no statement can forget it; and because its statements take a new snapshot, they also delete what was
--- committed while the change waited for the user's row.
+-- What ends with the password, with the activity, with the identity and with the account itself; the links of an
+-- inactive account only wait. Deleted accounts leave nothing behind that a client has sent, nor the networks of its
+-- owner. A trigger does this, so that no statement can forget it; and because its statements take a new snapshot, they
+-- also delete what was committed while the change waited for the user's row.
 CREATE FUNCTION end_with_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM personal_tokens WHERE user_id = NEW.id;
+    IF NEW.identity_subject IS DISTINCT FROM OLD.identity_subject THEN
+        UPDATE sessions SET ended_at = now()
+        WHERE user_id = NEW.id AND epoch = NEW.session_epoch AND ended_at IS NULL AND ends_at IS NOT NULL;
+    END IF;
     IF NEW.is_deleted OR OLD.password_hash IS DISTINCT FROM NEW.password_hash THEN
         DELETE FROM file_links WHERE user_id = NEW.id;
     END IF;
@@ -65,6 +76,7 @@ $$;
 CREATE TRIGGER users_end_with_account AFTER UPDATE ON users FOR EACH ROW
 WHEN (OLD.is_active AND NOT NEW.is_active
       OR NOT OLD.is_deleted AND NEW.is_deleted
+      OR OLD.identity_subject IS NOT NULL AND NEW.identity_subject IS DISTINCT FROM OLD.identity_subject
       OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
          AND OLD.credentials_version <> NEW.credentials_version)
 EXECUTE FUNCTION end_with_account();

@@ -12,7 +12,7 @@ CREATE TABLE users (
     permissions text[] NOT NULL DEFAULT '{}',
     is_active boolean NOT NULL DEFAULT true,
     is_deleted boolean NOT NULL DEFAULT false,
-    -- Changes with the password, the e-mail address and is_active: a reset token is good for one version.
+    -- Changes with the password, the identity, the e-mail address and is_active: a reset token is good for one version.
     credentials_version integer NOT NULL DEFAULT 1,
     -- Tokens without a session are good when they are younger than this.
     sessions_ended_at timestamptz,
@@ -71,6 +71,12 @@ CREATE TABLE users (
     -- The most bytes and files that the user may have, set by an administrator. Null for the default of the settings.
     storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
     file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
+    -- Who the owner is to an OpenID provider: its issuer and the subject of its ID tokens (OpenID Connect Core, 2), never
+    -- an address. And the address that the provider has confirmed at that time, if any, by which the owner knows it.
+    identity_issuer text COLLATE "C",
+    identity_subject text COLLATE "C",
+    identity_email text,
+    CONSTRAINT users_identity_check CHECK ((identity_issuer IS NULL) = (identity_subject IS NULL)),
     CONSTRAINT users_email_key_check CHECK ((email IS NULL) = (email_key IS NULL)),
     CONSTRAINT users_complete_check CHECK (is_deleted OR email IS NOT NULL)
 );
@@ -78,6 +84,7 @@ CREATE TABLE users (
 -- Unique without regard to case, among accounts that are not deleted.
 CREATE UNIQUE INDEX users_username_key ON users (folded(username)) WHERE NOT is_deleted AND NOT is_development_admin;
 CREATE UNIQUE INDEX users_email_key ON users (email_key) WHERE NOT is_deleted AND NOT is_development_admin;
+CREATE UNIQUE INDEX users_identity_key ON users (identity_subject, identity_issuer) WHERE identity_subject IS NOT NULL;
 -- The order in which exports read.
 CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NOT is_development_admin;
 -- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a
@@ -96,11 +103,12 @@ CREATE FUNCTION account(u users) RETURNS TABLE (
     id uuid, username text, email text, name text, role text, permissions text[], is_active boolean,
     created_at timestamptz, updated_at timestamptz, last_login timestamptz, total_uploads bigint,
     total_storage_used bigint, storage_quota bigint, file_quota bigint, second_factor boolean,
-    credentials_version integer
+    has_password boolean, has_identity boolean, credentials_version integer
 ) LANGUAGE sql STABLE AS $$
     SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
            u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-           u.second_factor_at IS NOT NULL, u.credentials_version
+           u.second_factor_at IS NOT NULL, u.password_hash IS NOT NULL, u.identity_subject IS NOT NULL,
+           u.credentials_version
 $$;
 
 -- The key of an address in ASCII is the address in lower case. The program computes it as well; this keeps those rows

@@ -4,7 +4,8 @@
 -- because the request has a personal access token; $6, $7: session and time of issue of the actor's access token, see
 -- is_signed_in, both null for other actors; $8, $9, $10: actor, address and request id of the events. No row means that
 -- there is no such account, or that one of these conditions does not hold.
--- Another role, password or value of is_active ends the sessions, because their tokens carry the old role. The trigger
+-- Another role, password or value of is_active ends the sessions, because their tokens carry the old role, and another
+-- password the identity. The trigger
 -- users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another one
 -- did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
@@ -27,6 +28,8 @@ WITH locked AS (
         storage_quota = new.storage_quota,
         file_quota = new.file_quota,
         password_hash = new.password_hash,
+        identity_issuer = CASE WHEN $2 ? 'password_hash' THEN NULL ELSE before.identity_issuer END,
+        identity_subject = CASE WHEN $2 ? 'password_hash' THEN NULL ELSE before.identity_subject END,
         credentials_version = before.credentials_version
                               + ($2 ? 'password_hash' OR new.email <> before.email)::integer,
         sessions_ended_at = CASE

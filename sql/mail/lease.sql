@@ -25,7 +25,7 @@ SELECT leased.id, CASE WHEN owner.id IS NOT NULL THEN 'email_taken' ELSE leased.
                      WHEN owner.is_active THEN owner.email END
        END AS address,
        u.credentials_version, u.username, host(leased.network) || '/' || masklen(leased.network) AS network,
-       leased.sealed_token
+       leased.sealed_token, u.identity_email
 FROM leased
 LEFT JOIN users u ON u.id = leased.user_id
 LEFT JOIN users owner ON leased.kind = 'email_confirmation'

@@ -48,7 +48,7 @@ CREATE TABLE outbox (
         CHECK (kind IN ('password_reset', 'password_changed', 'email_changed', 'token_created', 'second_factor_enabled',
                         'second_factor_disabled', 'recovery_code_used', 'recovery_codes_renewed',
                         'too_many_wrong_codes', 'invitation', 'email_confirmation', 'email_change_requested',
-                        'files_lost')),
+                        'files_lost', 'identity_joined')),
     -- Null for a registration, which is no account yet.
     user_id uuid REFERENCES users ON DELETE CASCADE,
     -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
@@ -183,7 +183,7 @@ $$;
 
 CREATE TRIGGER outbox_limits BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION limit_mail();
 
--- Tells the owner of an account that its password, its e-mail address or its second factor was changed. It is a
+-- Tells the owner of an account that its password, its e-mail address, its second factor or its identity was changed. It is a
 -- trigger, so that the notice is stored in the transaction of the change, and no query can forget it. A hash that is
 -- only renewed at a login leaves credentials_version as it is. Notices are queued in the order of their mailboxes, as
 -- other statements do, so that they do not deadlock.
@@ -202,6 +202,8 @@ BEGIN
          OLD.second_factor_at IS NOT NULL AND NEW.second_factor_at IS NULL),
         ('recovery_code_used', NEW.email, NEW.email_key,
          cardinality(NEW.recovery_codes) < cardinality(OLD.recovery_codes)),
+        ('identity_joined', NEW.email, NEW.email_key,
+         NEW.identity_subject IS NOT NULL AND NEW.identity_subject IS DISTINCT FROM OLD.identity_subject),
         ('too_many_wrong_codes', NEW.email, NEW.email_key, NEW.wrong_codes = 100 AND OLD.wrong_codes < 100)
     ) notice (kind, address, email_key, is_due)
     WHERE notice.is_due

@@ -1,7 +1,8 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
 -- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent; $9:
 -- request id of the event; $10: the most live sessions of a user; $11: the lifetime of an access token in seconds; $12:
--- time step of the code of the second factor, or null; $13: hash of a recovery code, or null. No row means that the
+-- time step of the code of the second factor, or null; $13: hash of a recovery code, or null; $14: when the session ends
+-- at the latest, if an OpenID provider opens it, or null. No row means that the
 -- account was changed, deactivated or deleted while its password was checked, or that it needs a code and does not take
 -- this one. The code is taken and the session opened together or not at all.
 -- The session has the epoch that the user's row has once it is locked, so an end of all sessions that it waited for
@@ -18,8 +19,8 @@ WITH signed_in AS (
       AND (second_factor_at IS NULL OR takes_code(users, $7, $12, $13))
     RETURNING *
 ), opened AS (
-    INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent, epoch)
-    SELECT $4, id, $5, $6, $7, $8, session_epoch
+    INSERT INTO sessions (id, user_id, refresh_id, expires_at, address, user_agent, epoch, ends_at)
+    SELECT $4, id, $5, $6, $7, $8, session_epoch, $14
     FROM signed_in, make_room_for_session(id, session_epoch, $10, make_interval(secs => $11))
 ), remembered AS (
     INSERT INTO sign_in_networks (user_id, network)
@@ -34,7 +35,8 @@ WITH signed_in AS (
     )
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'auth.login'::audit_action, id, 'user', id, $7, $9::uuid, jsonb_build_object('session_id', $4::uuid)
+    SELECT 'auth.login'::audit_action, id, 'user', id, $7, $9::uuid,
+           jsonb_strip_nulls(jsonb_build_object('session_id', $4::uuid, 'by', CASE WHEN $14 IS NOT NULL THEN 'oidc' END))
     FROM signed_in
     UNION ALL
     SELECT 'second_factor.recovery', id, 'user', id, $7, $9,

@@ -5,6 +5,7 @@
 -- The session's current token is replaced by $4. For a token that was replaced less than the grace ago, the current one
 -- is returned, so parallel refreshes and retries after a lost response all continue with the same token. Any other
 -- token was stolen or replayed: the session ends, which is an event.
+-- A session that an OpenID provider has opened has an end of its own, which LEAST leaves out where it is null.
 -- The lock of the session's row makes parallel uses wait for each other, and each sees what the one before it left.
 -- If it waits for the end of all other sessions, the session has a later epoch than the user's row had before.
 WITH rotated AS (
@@ -13,7 +14,7 @@ WITH rotated AS (
         rotated_ids = CASE WHEN refresh_id = $3 THEN (refresh_id || rotated_ids)[1:8] ELSE rotated_ids END,
         rotated_at = CASE WHEN refresh_id = $3 THEN (now() || rotated_at)[1:8] ELSE rotated_at END,
         expires_at = LEAST(CASE WHEN refresh_id = $3 THEN $5 ELSE s.expires_at END,
-                           s.created_at + make_interval(secs => $7)),
+                           s.created_at + make_interval(secs => $7), s.ends_at),
         ended_at = CASE
             WHEN refresh_id = $3
                  OR rotated_at[array_position(rotated_ids, $3)] + make_interval(secs => $6) >= now() THEN NULL
@@ -23,7 +24,7 @@ WITH rotated AS (
         user_agent = $9
     FROM users u
     WHERE s.id = $2 AND s.user_id = $1 AND s.ended_at IS NULL AND s.expires_at > now()
-      AND s.created_at + make_interval(secs => $7) > now()
+      AND s.created_at + make_interval(secs => $7) > now() AND coalesce(s.ends_at > now(), true)
       AND u.id = s.user_id AND s.epoch >= u.session_epoch AND u.is_active AND NOT u.is_deleted
     RETURNING s.user_id, s.refresh_id, s.expires_at, s.ended_at
 ), event AS (

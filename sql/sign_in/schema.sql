@@ -10,6 +10,8 @@ CREATE TABLE sessions (
     created_at timestamptz NOT NULL DEFAULT now(),
     -- When the last token of the session has expired.
     expires_at timestamptz NOT NULL,
+    -- When the session ends at the latest, if an OpenID provider has opened it. Null for others.
+    ends_at timestamptz,
     ended_at timestamptz,
     -- The client's address and user agent at the sign-in of a session or at its last refresh, by which users recognise
     -- their sessions.

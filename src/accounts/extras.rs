@@ -4,19 +4,19 @@ use postgres::Row;
 use postgres::types::Type;
 use serde::Serialize;
 use serde_json::json;
+use uuid::Uuid;
 
-use super::me::check_password;
+use super::me::{check_password, read_proof};
 use super::statements::{self, ChangeConditions};
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
-use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::endpoint::Feature::PasswordResets;
 use crate::request::endpoint::Handler::{self, User};
-use crate::request::endpoint::{Endpoint, at};
+use crate::request::endpoint::{Endpoint, at, is_user_id};
 use crate::request::identity::{Admin, CurrentUser, SignedInAdmin, json_body};
 use crate::request::limits::Limit::Auth;
 
@@ -27,6 +27,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(delete)).limit(Auth("delete-account")),
         ("POST", ["users", _, "password-link"]) =>
             at("/users/{user_id}/password-link", Handler::Admin(send_password_link)).part_of(PasswordResets),
+        ("DELETE", ["users", id, "identity"]) if is_user_id(id) =>
+            at("/users/{user_id}/identity", Handler::Admin(end_identity_of_user)),
         ("GET", ["admin", "stats", "daily"]) => at("/admin/stats/daily", Handler::SignedInAdmin(daily_stats)),
         _ => return None,
     };
@@ -37,10 +39,9 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
 /// `current_password`.
 pub fn delete(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let password = json_body(context, user)?
-        .read(|body| body.required("current_password", rules::non_empty))?;
+    let proof = json_body(context, user)?.read(read_proof)?;
     context.audits(RefusedAction::UserDelete, Some(user.id()));
-    let version = check_password(context, user, &password)?;
+    let version = check_password(context, user, &proof)?;
     let conditions = ChangeConditions { version: Some(version), spares_admins: false };
     if !statements::delete(&context.db, user.id(), &conditions)? {
         // The password was changed, or the account deleted, in the meantime.
@@ -62,6 +63,23 @@ pub fn send_password_link(context: &mut RequestContext, admin: &Admin) -> Result
     }
     context.app.wake_background();
     Ok(Response::empty(204))
+}
+
+/// `DELETE /api/v1/users/{user_id}/identity`: ends the identity at an OpenID provider of a user, if there is one, and so
+/// the sessions that the provider has opened and all personal access tokens.
+pub fn end_identity_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
+    let id = context.path_id()?;
+    match end_identity(&context.db, id, None)? {
+        true => Ok(Response::empty(204)),
+        false => Err(Error::UserNotFound),
+    }
+}
+
+/// Ends the identity of an account, whose credentials must be at the version, if one is given. Returns false if they are
+/// not, or if there is no such account.
+pub fn end_identity(db: &Database, id: Uuid, version: Option<i32>) -> Result<bool, Error> {
+    let params: SqlParams = &[&id, &version, &db.actor, &db.address, &db.request_id];
+    Ok(!db.write(sql!("accounts/end_identity"), params)?.is_empty())
 }
 
 /// Days of the daily statistics if the request does not say how many, and the most that it may ask for.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::me::check_password_in_body;
+use super::me::{Proof, check_password_in_body, read_optional_proof};
 use super::statements::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::Smtp;
@@ -160,7 +160,7 @@ struct AccountChange {
     /// Without the password hash.
     fields: AccountFields,
     password: Option<String>,
-    current_password: Option<String>,
+    proof: Option<Proof>,
 }
 
 fn read_account_change(body: &mut Params, refused: &RefusedPasswords) -> AccountChange {
@@ -170,8 +170,7 @@ fn read_account_change(body: &mut Params, refused: &RefusedPasswords) -> Account
         ..read_optional_fields(body)
     };
     let password = body.optional("password", |text| refused.accept(text));
-    let current_password = body.optional("current_password", rules::non_empty);
-    AccountChange { fields, password, current_password }
+    AccountChange { fields, password, proof: read_optional_proof(body) }
 }
 
 /// `PUT /api/v1/users/{user_id}` and `PUT /api/v1/admin/users/{user_id}`: changes the fields that are given.
@@ -220,13 +219,13 @@ fn confirm_own_change(
     if change.password.is_none() && change.fields.email.is_none() {
         return Ok(None);
     }
-    let (limit, password) = (Limit::Auth("change-own-account"), change.current_password.as_deref());
+    let (limit, proof) = (Limit::Auth("change-own-account"), change.proof.as_ref());
     let action = match change.password {
         Some(_) => RefusedAction::PasswordChange,
         None => RefusedAction::EmailChange,
     };
     // A refusal of the change itself, which comes later, is no event.
-    check_password_in_body(context, &admin.require_session()?, limit, password)
+    check_password_in_body(context, &admin.require_session()?, limit, proof)
         .inspect_err(|error| context.record_refusal(action, Some(id), error))
         .map(Some)
 }

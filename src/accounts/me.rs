@@ -2,16 +2,17 @@
 
 use super::statements::{self, ProfileChange};
 use crate::auth::password::PasswordCheck;
-use crate::confirmation;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
-use crate::model::rules;
 use crate::model::user::{Profile, User};
+use crate::model::{problems, rules};
+use crate::provider::code::SentCode;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, SignedIn, check_again, json_body};
 use crate::request::limits::{self, Caller, Limit};
+use crate::{confirmation, provider};
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -20,21 +21,21 @@ pub fn show(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
 }
 
 /// Reads the fields of an account that its user may change, and the current password.
-fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<String>) {
+fn read_profile_change(body: &mut Params) -> (ProfileChange, Option<Proof>) {
     let change = ProfileChange {
         username: body.optional("username", rules::username),
         email: body.optional("email", rules::email),
         name: body.optional("name", rules::name),
         ..ProfileChange::default()
     };
-    (change, body.optional("current_password", rules::non_empty))
+    (change, read_optional_proof(body))
 }
 
 /// `PUT /api/v1/users/me`: changes `username`, `email` and `name`, each if it is given. If the settings say so, another
 /// `email` needs `current_password`, and counts only once its owner has confirmed it.
 pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (mut change, password) = json_body(context, user)?.read(read_profile_change)?;
+    let (mut change, proof) = json_body(context, user)?.read(read_profile_change)?;
     context.audits(RefusedAction::EmailChange, Some(user.id()));
     let mut version = None;
     // An address that is not another one is left out of the change. Otherwise, if a parallel request has just changed
@@ -42,7 +43,7 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     change.email = change.email.filter(|email| *email != user.account.email);
     if context.app.config.email_change_requires_password && change.email.is_some() {
         let limit = Limit::Auth("change-email");
-        version = Some(check_password_in_body(context, user, limit, password.as_deref())?);
+        version = Some(check_password_in_body(context, user, limit, proof.as_ref())?);
     }
     if let Some(email) = change.email.clone().filter(|_| context.app.config.confirms_email()) {
         version = version.or(user.credentials_version);
@@ -75,8 +76,7 @@ pub fn change_password(
     let refused = &context.app.refused_passwords;
     let (current, new) = json_body(context, user)?.read(|body| {
         body.alias("current_password", "old_password");
-        let current = body.required("current_password", rules::non_empty);
-        (current, body.required("new_password", |text| refused.accept(text)))
+        (read_proof(body), body.required("new_password", |text| refused.accept(text)))
     })?;
     context.audits(RefusedAction::PasswordChange, Some(user.id()));
     let version = check_password(context, user, &current)?;
@@ -89,15 +89,53 @@ pub fn change_password(
     }
 }
 
-/// Checks a user's current password. Returns the version of the credentials it was checked against, which the statement
-/// that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`].
+/// What confirms a request of somebody who is signed in.
+pub enum Proof {
+    Password(String),
+    /// The code of a fresh sign-in by the OpenID provider.
+    Code(SentCode),
+}
+
+/// Reads `current_password`, or `oidc` in its place.
+pub fn read_optional_proof(body: &mut Params) -> Option<Proof> {
+    let password = body.optional("current_password", rules::non_empty);
+    match provider::code::read(body) {
+        Some(_) if password.is_some() => {
+            body.add_error("oidc", problems::not_beside("current_password"));
+            None
+        }
+        Some(code) => Some(Proof::Code(code)),
+        None => password.map(Proof::Password),
+    }
+}
+
+/// The same where one of them must be there.
+pub fn read_proof(body: &mut Params) -> Proof {
+    if !body.has("current_password") && !body.has(provider::code::FIELD) {
+        body.add_error("current_password", problems::MISSING);
+    }
+    read_optional_proof(body).unwrap_or(Proof::Password(String::new()))
+}
+
+/// Checks a user's current password, or the code in its place. Returns the version of the credentials it was checked against, which the statement
+/// that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`] or
+/// [`Error::InvalidProviderCode`].
 pub fn check_password(
     context: &RequestContext,
     user: &CurrentUser,
-    password: &str,
+    proof: &Proof,
 ) -> Result<i32, Error> {
+    let proven = match proof {
+        Proof::Password(password) => Err(password),
+        Proof::Code(code) => Ok(provider::code::take(context, code)?),
+    };
     let found = statements::find_credentials(&context.db, user.id(), context.client)?;
     let found = found.ok_or(Error::UserNotUsable)?;
+    let password = match proven {
+        Ok(identity) if found.is_proven_by(&identity) => return Ok(found.version),
+        Ok(_) => return Err(Error::InvalidProviderCode),
+        Err(password) => password,
+    };
     let stored = found.password_hash.as_deref();
     match context.app.hasher.check(password, stored, context.hash_request())? {
         PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
@@ -111,8 +149,8 @@ pub fn check_password_in_body(
     context: &mut RequestContext,
     user: &CurrentUser,
     limit: Limit,
-    password: Option<&str>,
+    proof: Option<&Proof>,
 ) -> Result<i32, Error> {
     limits::take(context, limit, Caller::User(user))?;
-    check_password(context, user, password.ok_or(Error::WrongCurrentPassword)?)
+    check_password(context, user, proof.ok_or(Error::WrongCurrentPassword)?)
 }

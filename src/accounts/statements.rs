@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
+use crate::model::identity::Identity;
 use crate::model::page::PageRequest;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
@@ -19,14 +20,25 @@ pub fn find(db: &Database, id: Uuid) -> Result<User, Error> {
     db.read(sql!("accounts/find"), &[&id])?.first().map(user_from_row).ok_or(Error::UserNotFound)
 }
 
-/// What a password of an account is compared with.
+/// What a password or an identity of an account is compared with.
 pub struct Credentials {
     /// A PHC string. The development admin has none.
     pub password_hash: Option<String>,
+    identity_issuer: Option<String>,
+    identity_subject: Option<String>,
     pub version: i32,
     /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the
     /// last 30 days.
     pub known_network: Option<String>,
+}
+
+impl Credentials {
+    /// Whether the account has this identity, and its owner has just proven it.
+    pub fn is_proven_by(&self, identity: &Identity) -> bool {
+        let Identity { issuer, subject, is_fresh, .. } = identity;
+        let own = (self.identity_issuer.as_ref(), self.identity_subject.as_ref());
+        *is_fresh && own == (Some(issuer), Some(subject))
+    }
 }
 
 /// Finds the credentials of an account for a client with this address.
@@ -37,7 +49,9 @@ pub fn find_credentials(
 ) -> Result<Option<Credentials>, Error> {
     let rows = db.read(sql!("accounts/find_credentials"), &[&id, &client])?;
     Ok(rows.first().map(|row| {
-        from_row!(row => Credentials { password_hash, known_network; version: row.get("credentials_version") })
+        from_row!(row => Credentials {
+            password_hash, identity_issuer, identity_subject, known_network; version: row.get("credentials_version")
+        })
     }))
 }
 

@@ -62,7 +62,7 @@ const fn task(name: &'static str, pause: Duration, batch: i64, run: Task) -> Tas
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [TaskRow; 15] = [
+const TASKS: [TaskRow; 16] = [
     task("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
     // Before the next one, so that two minutes after an event a request has one of its own.
     task("events of password resets", Duration::ZERO, MAX_BATCH,
@@ -83,6 +83,7 @@ const TASKS: [TaskRow; 15] = [
     task("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| sweep(&work.db, sql!("sign_in/sweep_networks"), limit)),
     task("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("mail/sweep_resets"), limit)),
+    task("sign-ins by a provider", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("provider/sweep"), limit)),
     task("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("mail/sweep"), limit)),
     task("old audit events", SWEEP_PERIOD, MAX_BATCH,
         |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),

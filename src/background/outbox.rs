@@ -129,8 +129,11 @@ impl OutboxSender {
             }
             None => self.make_reset_token(message, purpose),
         };
-        let mail = Mail::new(kind, message.created_at, make_token)?
-            .about(username, message.network.clone());
+        let mail = Mail::new(kind, message.created_at, make_token)?.about(
+            username,
+            message.network.clone(),
+            message.identity_email.clone(),
+        );
         let Some(mailer) = &self.mailer else { return Ok(Ok(false)) };
         let outcome = mailer.send(address, &mail, &mut |_| {});
         if outcome.is_ok() {

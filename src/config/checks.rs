@@ -71,8 +71,10 @@ pub fn extras_in_use(config: &Config) -> impl Iterator<Item = (&'static str, Str
         ("CLOAKROOM_REFUSED_PASSWORDS", config.refused_passwords.is_some(), "set"),
         ("CLOAKROOM_CONSOLE", config.console, "on"),
     ];
-    let is_of_provider = |name: &str| name.starts_with("CLOAKROOM_OIDC_") && !name.ends_with("ISSUER");
-    let set = config.shown.iter().filter(move |it| is_of_provider(it.name) && it.variable.is_some());
+    let is_of_provider =
+        |name: &str| name.starts_with("CLOAKROOM_OIDC_") && !name.ends_with("ISSUER");
+    let set =
+        config.shown.iter().filter(move |it| is_of_provider(it.name) && it.variable.is_some());
     let used = used.into_iter().chain(set.map(|it| (it.name, true, "set")));
     used.filter(|(_, is_used, _)| *is_used).map(|(name, _, state)| {
         let fault = format!(

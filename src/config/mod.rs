@@ -25,12 +25,12 @@ pub use values::Secret;
 pub use values::{CorsOrigins, ScryptCost, UploadTypes, is_loopback, is_media_type, is_token};
 #[cfg(test)]
 pub use words::EmailConfirmation;
+#[cfg(test)]
+pub use words::Registration;
 pub use words::{
     AdminSecondFactor, Algorithm, ApiKeyScope, Environment, ErrorFormat, HttpServer, LogFormat,
     LogoutStatus, MetricsAccess, PasswordLogin,
 };
-#[cfg(test)]
-pub use words::Registration;
 
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -19,6 +19,7 @@ const MAX_ISSUER: usize = 200;
 const MAX_NAME: usize = 100;
 
 /// An OpenID provider, and how to use it.
+#[derive(Clone)]
 #[cfg_attr(not(feature = "oidc"), expect(dead_code, reason = "only its client uses them"))]
 pub struct ProviderSettings {
     /// The URL that ID tokens name, as it was written.

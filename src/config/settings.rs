@@ -12,8 +12,8 @@ use lettre::message::Mailbox;
 
 use super::mail::{Smtp, has_token, mailbox, public_url};
 use super::memory_limit::memory_limit;
-use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::provider::{self, ProviderSettings};
+use super::reader::{SettingsReader, ShownSetting, UnknownVariable};
 use super::store::{self, StoreSettings};
 use super::values::{CorsOrigins, ScryptCost, Secret, UploadTypes, networks, own_log_level};
 use super::words::{

@@ -7,8 +7,9 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::statements;
+use crate::accounts::me::Proof;
 use crate::accounts::statements as accounts;
-use crate::accounts::statements::{AccountFields, Credentials};
+use crate::accounts::statements::AccountFields;
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
 use crate::auth::password::PasswordCheck;
 use crate::db::installation;
@@ -17,6 +18,7 @@ use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::{LoginName, User};
+use crate::provider;
 use crate::request::context::RequestContext;
 use crate::request::limits::{self, Caller, Limit};
 
@@ -65,18 +67,22 @@ fn installation_id(context: &RequestContext) -> Result<Uuid, Error> {
 /// `POST /api/v1/auth/confirm-email`: makes the account of a registration, or gives an account its new address, if the
 /// password is that of the registration or of the account.
 pub fn confirm(context: &mut RequestContext) -> Result<Response, Error> {
-    let (token, password, username) = context.request.json()?.read(|body| {
+    let (token, proof, username) = context.request.json()?.read(|body| {
         let token = body.required("token", rules::token);
-        let password = body.required("password", rules::non_empty);
+        let proof = match provider::code::read(body) {
+            Some(code) => Proof::Code(code),
+            None => Proof::Password(body.required("password", rules::non_empty)),
+        };
         // Forms send a field that was left empty, too.
-        (token, password, body.filter("username", rules::username))
+        (token, proof, body.filter("username", rules::username))
     })?;
     let (keys, now) = (&context.app.sealing_keys, OffsetDateTime::now_utc());
     let outcome = match EmailToken::verify(keys, installation_id(context)?, &token, now) {
-        Some(EmailToken::Registration(registration)) => {
-            make_account(context, registration, &password, username)
-        }
-        Some(EmailToken::Change(change)) => change_email(context, &change, &password),
+        Some(EmailToken::Registration(registration)) => match proof {
+            Proof::Password(password) => make_account(context, registration, &password, username),
+            Proof::Code(_) => Err(Error::InvalidConfirmationToken),
+        },
+        Some(EmailToken::Change(change)) => change_email(context, &change, &proof),
         None => Err(Error::InvalidConfirmationToken),
     };
     match outcome {
@@ -110,22 +116,29 @@ fn make_account(
     Ok(())
 }
 
-/// Gives an account its new address. A refusal is an event of the audit log.
+/// Gives an account its new address, if the password is right, or the identity that a code proves. A refusal is an event of the audit log.
 fn change_email(
     context: &mut RequestContext,
     change: &EmailChange,
-    password: &str,
+    proof: &Proof,
 ) -> Result<(), Error> {
     let EmailChange { account, version, email } = change;
     context.account_in_log = Some(*account);
     context.db.changes_are_of(*account);
     context.audits(RefusedAction::EmailChange, Some(*account));
-    match accounts::find_credentials(&context.db, *account, context.client)? {
-        Some(Credentials { password_hash: Some(stored), version: present, known_network })
-            if present == *version =>
-        {
-            check_password(context, (*account, known_network), password, &stored)?;
+    let proven = match proof {
+        Proof::Code(code) => Some(provider::code::take(context, code)?),
+        Proof::Password(_) => None,
+    };
+    let found = accounts::find_credentials(&context.db, *account, context.client)?;
+    let found = found.filter(|found| found.version == *version);
+    let found = found.ok_or(Error::InvalidConfirmationToken)?;
+    match (proof, &found.password_hash, &proven) {
+        (Proof::Password(password), Some(stored), _) => {
+            check_password(context, (*account, found.known_network), password, stored)?;
         }
+        (_, _, Some(identity)) if found.is_proven_by(identity) => {}
+        (Proof::Code(_), ..) => return Err(Error::InvalidProviderCode),
         _ => return Err(Error::InvalidConfirmationToken),
     }
     statements::change_email(&context.db, *account, *version, email)

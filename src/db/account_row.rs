@@ -14,7 +14,7 @@ use crate::model::user::{Stats, User};
 pub fn user_from_row(row: &Row) -> User {
     from_row!(row => User {
         id, username, email, name, permissions, is_active, created_at, updated_at, last_login, second_factor,
-        storage_quota, file_quota;
+        has_password, has_identity, storage_quota, file_quota;
         // The table's check constraint admits no other word.
         role: rules::role(row.get("role")).unwrap_or_default(),
         pending_email: None,

@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// The version of the first schema that has migrations to later ones. While there are none, it is the version that
 /// [`SCHEMA`] makes.
-const OLDEST_VERSION: i32 = 37;
+const OLDEST_VERSION: i32 = 38;
 
 /// What a database that was made by [`SCHEMA`] records in the place of the migrations that are in it.
 const NEW_SCHEMA: &str = "schema";
@@ -41,11 +41,11 @@ fn newest_version(migrations: &[Migration]) -> i32 {
 /// The schema, in the order in which its parts name each other: a file of the folder of each feature, with its tables,
 /// functions and triggers. The last one says what a change of an account ends in the tables of the others.
 #[rustfmt::skip]
-const SCHEMA: [&str; 13] = [
+const SCHEMA: [&str; 14] = [
     sql!("db/schema"), sql!("accounts/schema"), sql!("sign_in/schema"),
     sql!("second_factor/schema"), sql!("mail/schema"), sql!("personal_tokens/schema"),
     sql!("files/schema"), sql!("undo/schema"), sql!("changes/schema"),
-    sql!("repeats/schema"), sql!("links/schema"), sql!("audit/schema"),
+    sql!("repeats/schema"), sql!("provider/schema"), sql!("links/schema"), sql!("audit/schema"),
     sql!("accounts/ends"),
 ];
 

@@ -31,6 +31,8 @@ pub struct LeasedMessage {
     pub username: Option<String>,
     /// The network of the client who asked for the message, as CIDR, if the message names it.
     pub network: Option<String>,
+    /// The address of the account's identity, if its provider has confirmed one.
+    pub identity_email: Option<String>,
     /// The token of a link that confirms an address.
     pub sealed_token: Option<Vec<u8>>,
 }
@@ -43,7 +45,7 @@ pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     let read = |row: &Row| {
         from_row!(row => LeasedMessage {
             id, kind, user_id, address, credentials_version, created_at, attempts, username, network,
-            sealed_token
+            identity_email, sealed_token
         })
     };
     Ok(rows.first().map(read))

@@ -64,6 +64,7 @@ pub fn translate(error: &postgres::Error) -> Error {
         Some(db) if db.code() == &SqlState::UNIQUE_VIOLATION => match db.constraint() {
             Some("users_username_key") => Error::Taken(Unique::Username),
             Some("users_email_key") => Error::Taken(Unique::Email),
+            Some("users_identity_key") => Error::IdentityInUse,
             constraint => Error::Internal(format!("unique violation of {constraint:?}")),
         },
         Some(db) if db.constraint() == Some("users_last_admin") => Error::LastAdmin,

@@ -229,6 +229,33 @@ errors! {
             "Choose another one. Upper and lower case make no difference."),
         Unique::Email => row(409, "EMAIL_TAKEN", "Email already exists", "Use another address."),
     };
+    /// Another account has the identity.
+    IdentityInUse => row(409, "IDENTITY_IN_USE", "Identity already in use",
+        "Another account has it. Sign in with that, and end it there.");
+    /// The account has another identity.
+    IdentityPresent => row(409, "IDENTITY_PRESENT", "Account already has an identity",
+        "DELETE /api/v1/auth/oidc ends it.");
+    /// The account has no identity that could be ended.
+    IdentityNotFound => row(404, "IDENTITY_NOT_FOUND", "No identity", "");
+    /// The only way to sign in to the account would end.
+    PasswordMissing => row(409, "PASSWORD_MISSING", "The account has no password",
+        "Choose one first: POST /api/v1/auth/request-password-reset sends a link for that.");
+    /// No account has the identity that was proven, and none is made for it.
+    NoAccount => row(404, "NO_ACCOUNT", "No account has this identity",
+        "Sign in in another way and join it, or ask an administrator for an account.");
+    /// An account is to be made, and the provider does not say that it has confirmed an e-mail address.
+    EmailNotVerified => row(409, "EMAIL_NOT_VERIFIED", "The provider confirms no e-mail address",
+        "Confirm your address there, or ask an administrator for an account.");
+    /// The code of a sign-in by the OpenID provider is none, has expired, was used, belongs to another verifier, or
+    /// proves less than it must or another identity.
+    InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code",
+        "A code works once and for five minutes. GET /api/v1/auth/oidc/start begins anew.");
+    /// The settings let only administrators sign in with a password. Holds the name of the provider.
+    ProviderRequired(name: String) => row(403, "PROVIDER_REQUIRED", format!("Sign in with {name}"),
+        "GET /api/v1/auth/oidc/start begins that.");
+    /// The OpenID provider cannot be reached, does not answer in time or as it must, or refuses this service.
+    ProviderUnavailable => row(503, "PROVIDER_UNAVAILABLE", "Sign-in provider is not available",
+        "Try again in a few seconds.");
     /// Fields of the request break rules. Holds all of them, so that a client can correct them at once.
     Invalid(errors: Vec<FieldError>) => match errors {
         _ if errors.iter().any(|error| error.problem.kind == "json_invalid") => row(422, "INVALID_JSON",

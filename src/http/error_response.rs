@@ -58,9 +58,10 @@ fn with_headers(error: &Error, body: &Value) -> Response {
         Error::RangeNotSatisfiable(length) => {
             response.with_header("Content-Range", format!("bytes */{length}"))
         }
-        Error::Unavailable | Error::StoreUnavailable | Error::OutcomeUnknown => {
-            response.with_header("Retry-After", "5")
-        }
+        Error::Unavailable
+        | Error::StoreUnavailable
+        | Error::ProviderUnavailable
+        | Error::OutcomeUnknown => response.with_header("Retry-After", "5"),
         _ if status == 401 => response.with_header("WWW-Authenticate", challenge(error)),
         _ => response,
     }

@@ -209,6 +209,21 @@ impl Params {
         self.value(name, |value| value.as_bool().ok_or(problems::NOT_A_BOOLEAN))
     }
 
+    /// Reads a JSON object, if it is present, that has texts with these names.
+    pub fn texts<const N: usize>(
+        &mut self,
+        name: &'static str,
+        members: [&str; N],
+    ) -> Option<[String; N]> {
+        self.value(name, |value| {
+            let texts = members.map(|member| value.get(member).and_then(Value::as_str));
+            let is_complete = texts.iter().all(Option::is_some);
+            is_complete
+                .then(|| texts.map(|text| text.unwrap_or_default().to_owned()))
+                .ok_or(if value.is_object() { problems::MISSING } else { problems::NOT_AN_OBJECT })
+        })
+    }
+
     /// Reads a JSON array of strings that must obey `rule` if it is present.
     pub fn list(
         &mut self,

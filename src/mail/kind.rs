@@ -55,6 +55,7 @@ kinds! {
     "recovery_code_used" "A recovery code of your Cloakroom account was used";
     "recovery_codes_renewed" "New recovery codes of your Cloakroom account were made";
     "too_many_wrong_codes" "The password of your Cloakroom account must be reset";
+    "identity_joined" "Your Cloakroom account can be signed in to in another way";
     "files_lost" "Files of your Cloakroom account were lost";
 }
 

@@ -1,6 +1,7 @@
 //! Writes messages: headers and a plain text, from the files in `templates/`.
 //!
-//! A message contains nothing that a user chose but the address, and the username if it asks to confirm the address:
+//! A message contains nothing that a user chose but the address, the username if it asks to confirm the address, and
+//! the confirmed address of an identity:
 //! anyone can register an account with somebody else's address, and must not be able to send that person a text of
 //! their own. A username consists of letters, digits and underscores.
 
@@ -29,6 +30,8 @@ pub struct Mail {
     account: Option<String>,
     /// The network of the client who caused the mail, if it is known.
     network: Option<String>,
+    /// The address of the identity at an OpenID provider that the mail is about, if the provider has confirmed one.
+    identity: Option<String>,
 }
 
 /// The pages that links lead to; `{token}` stands for the token.
@@ -49,12 +52,17 @@ impl Mail {
         make_token: impl FnOnce(MailLink) -> Result<(String, Timestamp), E>,
     ) -> Result<Mail, E> {
         let token = kind.link.map(make_token).transpose()?;
-        Ok(Mail { kind, at, token, account: None, network: None })
+        Ok(Mail { kind, at, token, account: None, network: None, identity: None })
     }
 
-    /// Says which account the mail is about, and which network caused it. Either may be unknown.
-    pub fn about(self, account: Option<String>, network: Option<String>) -> Mail {
-        Mail { account, network, ..self }
+    /// Says which account and identity the mail is about, and which network caused it. Each may be unknown.
+    pub fn about(
+        self,
+        account: Option<String>,
+        network: Option<String>,
+        identity: Option<String>,
+    ) -> Mail {
+        Mail { account, network, identity, ..self }
     }
 }
 
@@ -114,6 +122,10 @@ fn values(mail: &Mail, links: &MailLinks, now: Timestamp) -> Vec<(&'static str, 
         ("time", written_out(mail.at)),
         ("account", mail.account.clone().unwrap_or_else(|| "without a username".to_owned())),
         ("network", network.unwrap_or_default()),
+        (
+            "identity",
+            mail.identity.clone().unwrap_or_else(|| "an identity without an address".into()),
+        ),
     ];
     if let Some((token, expires_at)) = &mail.token {
         let page = match (mail.kind.link, &links.email_confirmation) {

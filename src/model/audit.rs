@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 28] = [
+pub const ACTIONS: [&str; 30] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -62,6 +62,8 @@ pub const ACTIONS: [&str; 28] = [
     "second_factor.enable",
     "second_factor.disable",
     "second_factor.recovery",
+    "identity.join",
+    "identity.leave",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];
@@ -121,6 +123,8 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefusedAction {
     Login,
+    /// A sign-in by the OpenID provider.
+    ProviderLogin,
     /// A sign-in that lacks only the code of the second factor. It is recorded as a sign-in, but the figures of
     /// refusals leave it out, because clients that do not know of second factors send the password alone first.
     LoginWithoutCode,
@@ -138,7 +142,9 @@ impl RefusedAction {
     /// The name in the audit log, one of [`ACTIONS`].
     pub fn name(self) -> &'static str {
         match self {
-            RefusedAction::Login | RefusedAction::LoginWithoutCode => "auth.login",
+            RefusedAction::Login
+            | RefusedAction::ProviderLogin
+            | RefusedAction::LoginWithoutCode => "auth.login",
             RefusedAction::PasswordChange => "password.change",
             RefusedAction::PasswordReset => "password.reset",
             RefusedAction::EmailChange => "email.change",

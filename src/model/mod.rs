@@ -5,6 +5,7 @@ pub mod change;
 pub mod content_type;
 pub mod file;
 pub mod filename;
+pub mod identity;
 pub mod media_type;
 pub mod page;
 pub mod problems;

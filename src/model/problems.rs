@@ -52,6 +52,10 @@ pub const NOT_A_KEY: Problem =
 /// The idempotency key belongs to another request.
 pub const KEY_REUSED: Problem = fixed("value_error", error::KEY_REUSED);
 
+/// The SHA-256 of a secret that a page keeps (RFC 7636).
+pub const NOT_A_CHALLENGE: Problem =
+    fixed("value_error", "Must be 43 letters, digits, hyphens and underscores");
+
 /// The value is no SHA-256 in hexadecimal digits.
 pub const NOT_A_SHA256: Problem = fixed("value_error", "Must be 64 hexadecimal digits");
 

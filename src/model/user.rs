@@ -55,6 +55,10 @@ pub struct User {
     pub last_login: Option<Timestamp>,
     /// Whether signing in needs a code of the second factor.
     pub second_factor: bool,
+    /// Whether it has a password, which the owner of an invited account may not have chosen yet.
+    pub has_password: bool,
+    /// Whether its owner can sign in by an OpenID provider.
+    pub has_identity: bool,
     /// The most bytes that the user may have, if an administrator has set that. `None` is the default of the settings.
     pub storage_quota: Option<i64>,
     /// The most files, likewise.
@@ -92,6 +96,8 @@ impl User {
             updated_at: now,
             last_login: None,
             second_factor: false,
+            has_password: true,
+            has_identity: false,
             storage_quota: None,
             file_quota: None,
             pending_email: None,

@@ -23,6 +23,8 @@ use crate::docs::pages::Pages;
 use crate::error::Error;
 use crate::model::file::{File, FileQuotas, NewFile};
 use crate::model::timestamp::unix_time;
+#[cfg(feature = "oidc")]
+use crate::openid::Provider;
 use crate::probe::Probe;
 use crate::storage::Storage;
 use crate::telemetry::metrics::Metrics;
@@ -46,6 +48,8 @@ pub struct App {
     pub sealing_keys: Arc<SealingKeys>,
     pub refused_passwords: RefusedPasswords,
     pub hasher: PasswordHasher,
+    #[cfg(feature = "oidc")]
+    pub provider: Option<Provider>,
     pub permits: Permits,
     pub waiters: Arc<Waiters>,
     /// The token buckets of all rate limits.
@@ -77,7 +81,11 @@ impl App {
         background: SyncSender<()>,
     ) -> Result<App, Error> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        #[cfg(feature = "oidc")]
+        let provider = config.provider.as_ref().map(Provider::new).transpose();
         Ok(App {
+            #[cfg(feature = "oidc")]
+            provider: provider.map_err(Error::Internal)?,
             hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
             // One connection is left for everything else, if there are more.
             permits: Permits::new(cores.min(db.pool.max_open() - 1).max(1)),

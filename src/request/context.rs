@@ -159,12 +159,14 @@ impl RequestContext<'_> {
     /// typed.
     pub fn record_refusal(&self, action: RefusedAction, subject: Option<Uuid>, error: &Error) {
         let because = |reason: &str| (action, json!({ "reason": reason }));
-        let (action, details) = match error {
+        let is_by_provider = action == RefusedAction::ProviderLogin;
+        let (action, mut details) = match error {
             Error::AdminRequired | Error::AdminSecondFactorRequired => {
                 (action, json!({ "endpoint": self.endpoint.map(|name| name.to_string()) }))
             }
             Error::BadCredentials { .. }
             | Error::WrongCurrentPassword
+            | Error::InvalidProviderCode
             | Error::InvalidResetToken
             | Error::InvalidConfirmationToken => (action, action.details()),
             Error::InactiveAccount => because("inactive_account"),
@@ -179,6 +181,9 @@ impl RequestContext<'_> {
             }
             _ => return,
         };
+        if is_by_provider {
+            details["by"] = "oidc".into();
+        }
         let is_event = self.app.failures.add(Failure {
             at: Timestamp::now(),
             id: Uuid::new_v4(),

@@ -41,6 +41,9 @@ pub enum Limit {
     Upload,
     /// Downloads by links.
     Links,
+    /// Sign-in by the OpenID provider. Each endpoint has its own buckets, as for [`Limit::Auth`]: a person needs all of
+    /// them for one sign-in, and what is guessed there has 256 random bits.
+    Provider(&'static str),
     /// Administration.
     Admin,
     /// All other endpoints.
@@ -74,6 +77,7 @@ impl Limit {
             Limit::Account        => ("account",       30,                           &buckets.minute),
             Limit::Upload         => ("upload",        config.rate_limit_upload,     &buckets.minute),
             Limit::Links          => ("links",         600,                          &buckets.minute),
+            Limit::Provider(endpoint) => (endpoint,    60,                           &buckets.minute),
             Limit::Admin          => ("admin",         config.rate_limit_admin,      &buckets.minute),
             Limit::General        => ("general",       config.rate_limit_general,    &buckets.minute),
             Limit::Address        => ("address",       config.rate_limit_address,    &buckets.minute),
@@ -181,7 +185,7 @@ fn owners<'a>(
     let is_exempt = context.is_local_without_proxy();
     let owners = match (limit, caller) {
         (Limit::Address | Limit::Registrations, _) if is_exempt => vec![],
-        (Limit::Registrations, _) | (Limit::Auth(_), Caller::Anonymous) => {
+        (Limit::Registrations, _) | (Limit::Auth(_) | Limit::Provider(_), Caller::Anonymous) => {
             vec![network(1), site(SITE_FACTOR)]
         }
         (Limit::Auth(_), Caller::User(user)) => vec![

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::code;
 use super::statements;
 use super::totp::{Code, TotpSecret, qr_svg, recovery_code};
-use crate::accounts::me::check_password;
+use crate::accounts::me::{Proof, check_password, read_proof};
 use crate::auth::random_bytes;
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
@@ -41,13 +41,12 @@ pub fn show(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
 /// it in the three forms in which authenticator apps take it: the secret in base 32, the URI, and its QR code.
 pub fn begin(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let password = json_body(context, user)?
-        .read(|body| body.required("current_password", rules::non_empty))?;
+    let proof = json_body(context, user)?.read(read_proof)?;
     if user.account.second_factor {
         return Err(Error::SecondFactorEnabled);
     }
     context.audits(RefusedAction::SecondFactorEnable, Some(user.id()));
-    let version = check_password(context, user, &password)?;
+    let version = check_password(context, user, &proof)?;
     let secret = TotpSecret(random_bytes()?);
     let sealed = secret.seal(&context.app.sealing_keys, user.id())?;
     if !statements::begin(&context.db, user.id(), version, &sealed, OFFER_LIFETIME)? {
@@ -90,8 +89,8 @@ pub fn confirm(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
 }
 
 /// Reads the current password and a code.
-fn read_proofs(body: &mut Params) -> (String, String) {
-    (body.required("current_password", rules::non_empty), body.required("code", rules::code))
+fn read_proofs(body: &mut Params) -> (Proof, String) {
+    (read_proof(body), body.required("code", rules::code))
 }
 
 /// `POST /api/v1/auth/second-factor/recovery-codes`: replaces all recovery codes.
@@ -124,7 +123,7 @@ pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Respo
 fn check_proofs(
     context: &mut RequestContext,
     user: &CurrentUser,
-    password: &str,
+    password: &Proof,
     code: &str,
 ) -> Result<(i32, AcceptedCode), Error> {
     if !user.account.second_factor {

@@ -9,6 +9,8 @@ use crate::docs::openapi;
 use crate::docs::pages::Pages;
 use crate::error::Error;
 use crate::http::response::Response;
+#[cfg(feature = "oidc")]
+use crate::provider;
 use crate::request::context::RequestContext;
 #[cfg(feature = "extras")]
 use crate::request::endpoint::Feature;
@@ -119,6 +121,8 @@ const EXTRAS: &[Route] = &[
     links::route,
     changes::route,
     audit::route,
+    #[cfg(feature = "oidc")]
+    provider::route,
 ];
 #[cfg(not(feature = "extras"))]
 const EXTRAS: &[Route] = &[];

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
+use time::macros::datetime;
 use uuid::Uuid;
 
 use super::statements::{
@@ -15,21 +16,22 @@ use crate::accounts::statements::AccountFields;
 use crate::auth::jwt::{Claims, TokenType};
 use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
-use crate::config::LogoutStatus;
+use crate::config::{LogoutStatus, PasswordLogin};
 use crate::db::outbox;
-use crate::error::Error;
+use crate::error::{Error, Unique};
 use crate::http::params::Params;
 use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
+use crate::model::second_factor::AcceptedCode;
 use crate::model::text::nfc;
-use crate::model::user::User;
-use crate::model::{hex, rules};
+use crate::model::user::{Role, User};
+use crate::model::{hex, problems, rules};
 use crate::request::app::App;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, RefreshToken};
 use crate::request::limits::{self, Caller, Limit};
-use crate::{confirmation, second_factor};
+use crate::{confirmation, provider, second_factor};
 
 /// Reads username, e-mail address, password and name.
 fn read_registration(
@@ -67,10 +69,16 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {
-        let session = new_session(context, Uuid::new_v4());
-        let user =
-            statements::open_for_new_user(&context.db, &email, name.as_deref(), &hash, &session);
-        let user = user.map_err(Error::at_registration)?;
+        let session = new_session(context, Uuid::new_v4(), None);
+        let user = statements::open_for_new_user(
+            &context.db,
+            &email,
+            name.as_deref(),
+            Some(&hash),
+            None,
+            &session,
+        )?;
+        let user = user.ok_or(Error::TakenAtRegistration(Unique::Email))?;
         context.account_in_log = Some(user.id);
         token_response(context.app, 201, &user, &session)?
     };
@@ -97,26 +105,39 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     context.account_in_log = found.account.as_ref().map(|account| account.user.id);
     context.audits(RefusedAction::Login, context.account_in_log);
     let (account, check) = check_password(context, found, &password)?;
-    let user = account.user.id;
-    let code = match &account.second_factor {
-        Some(factor) => {
-            Some(second_factor::code::check_at_login(context, user, factor, code.as_deref())?)
-        }
-        None => None,
-    };
+    let code = check_code(context, &account, code.as_deref())?;
     let renewed = match check {
         PasswordCheck::RightButOutdated => {
             Some(context.app.hasher.hash(&nfc(&password), context.hash_request())?)
         }
         _ => None,
     };
-    let checked = CheckedLogin {
-        user,
-        version: account.version,
-        renewed_hash: renewed.as_deref(),
-        code: code.as_ref(),
-    };
-    let session = new_session(context, Uuid::new_v4());
+    open_session(context, &account, renewed.as_deref(), code.as_ref(), None)
+}
+
+/// Checks the code of a sign-in to an account that has a second factor.
+pub fn check_code(
+    context: &mut RequestContext,
+    account: &LoginAccount,
+    code: Option<&str>,
+) -> Result<Option<AcceptedCode>, Error> {
+    let check =
+        |factor| second_factor::code::check_at_login(context, account.user.id, factor, code);
+    account.second_factor.as_ref().map(check).transpose()
+}
+
+/// Signs in to an account whose owner has proven who they are, and responds with a pair of tokens. `ends_at` is when the
+/// session ends at the latest, if an OpenID provider opens it.
+pub fn open_session(
+    context: &mut RequestContext,
+    account: &LoginAccount,
+    renewed_hash: Option<&str>,
+    code: Option<&AcceptedCode>,
+    ends_at: Option<OffsetDateTime>,
+) -> Result<Response, Error> {
+    let (user, version) = (account.user.id, account.version);
+    let checked = CheckedLogin { user, version, renewed_hash, code };
+    let session = new_session(context, Uuid::new_v4(), ends_at);
     let lifetime = context.app.config.access_token_lifetime;
     match statements::open(&context.db, &checked, &session, lifetime)? {
         Some(user) => token_response(context.app, 200, &user, &session),
@@ -152,6 +173,11 @@ fn check_password(
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
+    let config = &context.app.config;
+    if config.password_login == PasswordLogin::Admins && account.user.role != Role::Admin {
+        let name = config.provider.as_ref().map(|provider| provider.name.clone());
+        return Err(Error::ProviderRequired(name.unwrap_or_default()));
+    }
     context.db.changes_are_of(account.user.id);
     Ok((account, check))
 }
@@ -160,7 +186,7 @@ fn check_password(
 pub fn refresh(context: &mut RequestContext, token: RefreshToken) -> Result<Response, Error> {
     let (app, config) = (context.app, &context.app.config);
     let (grace, max_age) = (config.refresh_reuse, config.session_max_age);
-    let next = new_session(context, token.session);
+    let next = new_session(context, token.session, None);
     let (user, session) =
         statements::rotate(&context.db, token.user, token.id, next, grace, max_age)?;
     token_response(app, 200, &user, &session)
@@ -183,8 +209,12 @@ pub fn logout(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
 }
 
 /// A session with this id, opened or refreshed now. It expires together with the longer-lived of the two tokens that
-/// are issued for it now, but at most `CLOAKROOM_SESSION_MAX_DAYS` from now.
-fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
+/// are issued for it now, but at most `CLOAKROOM_SESSION_MAX_DAYS` from now, and not after `ends_at`.
+pub fn new_session(
+    context: &RequestContext,
+    id: Uuid,
+    ends_at: Option<OffsetDateTime>,
+) -> NewSession {
     let config = &context.app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
     let issued_at = OffsetDateTime::now_utc();
@@ -192,14 +222,19 @@ fn new_session(context: &RequestContext, id: Uuid) -> NewSession {
         id,
         refresh_id: Uuid::new_v4(),
         issued_at,
-        expires_at: issued_at + lifetime.min(config.session_max_age),
+        expires_at: (issued_at + lifetime.min(config.session_max_age))
+            .min(ends_at.unwrap_or(NEVER)),
+        ends_at,
         user_agent: context.request.header("User-Agent").and_then(rules::user_agent),
     }
 }
 
+/// The end of a session that has none of its own.
+const NEVER: OffsetDateTime = datetime!(9999-12-31 0:00 UTC);
+
 /// Signs an access token and the refresh token of a session, and responds with them (RFC 6749, 5.1), with the lifetime
 /// of the access token in seconds, and with the account. Neither outlives the session.
-fn token_response(
+pub fn token_response(
     app: &App,
     status: u16,
     user: &User,
@@ -244,13 +279,23 @@ pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, 
     response::message("If the e-mail exists, a reset message has been sent")
 }
 
-/// `POST /api/v1/auth/reset-password`: sets a new password, once for each reset token, and ends all sessions.
+/// `POST /api/v1/auth/reset-password`: sets a new password, or joins an identity in its place, once for each reset token,
+/// and ends all sessions.
 pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let refused = &context.app.refused_passwords;
-    let (token, password) = context.request.json()?.read(|body| {
+    let (token, chosen) = context.request.json()?.read(|body| {
         let token = body.required("token", rules::token);
-        (token, body.required("new_password", |text| refused.accept(text)))
+        let code = provider::code::read(body);
+        if code.is_some() && body.has("new_password") {
+            body.add_error("oidc", problems::not_beside("new_password"));
+        }
+        let password = |body: &mut Params| body.required("new_password", |it| refused.accept(it));
+        (token, code.ok_or_else(|| password(body)))
     })?;
+    let chosen = match chosen {
+        Ok(code) => Ok(provider::code::take(context, &code)?),
+        Err(password) => Err(password),
+    };
     let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
     context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
     let claims = claims.ok_or(Error::InvalidResetToken)?;
@@ -258,10 +303,13 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     // No token that is signed here expires so late that this fails.
     let expires_at = i64::try_from(claims.expires_at).ok();
     let expires_at = expires_at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());
+    let hash = |text: &String| context.app.hasher.hash(text, context.hash_request());
+    let hash = chosen.as_ref().err().map(hash).transpose()?;
     let used = ResetTokenUse {
         user: claims.user,
         version: claims.version.ok_or(Error::InvalidResetToken)?,
-        password_hash: &context.app.hasher.hash(&password, context.hash_request())?,
+        password_hash: hash.as_deref(),
+        identity: chosen.as_ref().ok(),
         token_hash: &hex(&Sha256::digest(token.as_bytes())),
         expires_at: expires_at.ok_or(Error::InvalidResetToken)?,
     };

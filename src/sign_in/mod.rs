@@ -3,6 +3,9 @@
 mod handlers;
 pub mod statements;
 
+#[cfg(feature = "oidc")]
+pub use handlers::{check_code, new_session, open_session, token_response};
+
 use crate::request::endpoint::Feature::{PasswordResets, Registration};
 use crate::request::endpoint::Handler::{Anyone, Refresh, User};
 use crate::request::endpoint::{Endpoint, at};

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, one_row, second_factor_from_row, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
+use crate::model::identity::Identity;
 use crate::model::rules::MAX_SESSIONS;
 use crate::model::second_factor::{AcceptedCode, StoredSecondFactor};
 use crate::model::text::email_key;
@@ -26,6 +27,8 @@ pub struct NewSession {
     pub issued_at: OffsetDateTime,
     /// When the last of its tokens expires.
     pub expires_at: OffsetDateTime,
+    /// When it ends however often it is refreshed, if an OpenID provider has opened it.
+    pub ends_at: Option<OffsetDateTime>,
     /// The cleaned value of the `User-Agent` header.
     pub user_agent: Option<String>,
 }
@@ -106,19 +109,22 @@ pub fn open(
             &access_lifetime.as_secs_f64(),
             &step.flatten(),
             &hash.flatten(),
+            &session.ends_at,
         ],
     )?;
     Ok(rows.first().map(user_from_row))
 }
 
-/// Creates an account without a username and signs it in, as [`open`] does. Fails with [`Error::Taken`].
+/// Creates an account without a username and signs it in, as [`open`] does. It has a password or an identity, of which
+/// the provider has confirmed the address. Returns `None` if another account has the address or the identity.
 pub fn open_for_new_user(
     db: &Database,
     email: &str,
     name: Option<&str>,
-    password_hash: &str,
+    password_hash: Option<&str>,
+    identity: Option<&Identity>,
     session: &NewSession,
-) -> Result<User, Error> {
+) -> Result<Option<User>, Error> {
     let rows = db.write(
         sql!("sign_in/insert_with_session"),
         &[
@@ -133,9 +139,12 @@ pub fn open_for_new_user(
             &session.user_agent,
             &db.request_id,
             &email_key(email),
+            &identity.map(|identity| &identity.issuer),
+            &identity.map(|identity| &identity.subject),
+            &session.ends_at,
         ],
     )?;
-    Ok(user_from_row(&one_row(rows)?))
+    Ok(rows.first().map(user_from_row))
 }
 
 /// Uses refresh token `refresh_id` of the session `next.id`, in one statement. Returns the user and the session's state
@@ -211,20 +220,23 @@ pub fn end_epoch(db: &Database, limit: i64) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("sign_in/end_epoch"), &[&limit])?)?.get("changed"))
 }
 
-/// The use of a reset token for a new password.
+/// The use of a reset token for a new password, or for an identity.
 pub struct ResetTokenUse<'a> {
     pub user: Uuid,
     /// The credentials version the token was made for.
     pub version: i32,
     /// The hash of the new password, a PHC string.
-    pub password_hash: &'a str,
+    pub password_hash: Option<&'a str>,
+    /// The identity that the account has from now on, in place of a password.
+    pub identity: Option<&'a Identity>,
     /// SHA-256 of the token, hexadecimal.
     pub token_hash: &'a str,
     /// When the token expires. From then on the record of its use may be removed.
     pub expires_at: OffsetDateTime,
 }
 
-/// Sets the password and ends all sessions. Returns false if the token was used before, if the password, the e-mail
+/// Sets the password or the identity, which ends the other one, and ends all sessions. Fails with
+/// [`Error::IdentityInUse`]. Returns false if the token was used before, if the password, the e-mail
 /// address or `is_active` has changed since it was made, or if the account is not active.
 pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
     let outcome = db.write(
@@ -238,6 +250,9 @@ pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error
             &used.expires_at,
             &db.address,
             &db.request_id,
+            &used.identity.map(|identity| &identity.issuer),
+            &used.identity.map(|identity| &identity.subject),
+            &used.identity.and_then(|identity| identity.email.as_ref()),
         ],
     );
     match outcome {

@@ -28,6 +28,11 @@ impl EndpointName {
     pub fn is_probe(self) -> bool {
         matches!(self.template, "/healthz" | "/readyz" | "/metrics")
     }
+
+    /// Whether it only sends browsers on, which open its address themselves and not by a script.
+    pub fn is_way_station(self) -> bool {
+        matches!(self.template, "/auth/oidc/start" | "/auth/oidc/callback")
+    }
 }
 
 impl fmt::Display for EndpointName {

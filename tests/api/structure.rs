@@ -74,7 +74,7 @@ const LAYERS: &[&[&str]] = &[
     FEATURES,
     &["request"],
     &["server", "docs"],
-    &["http", "auth", "db", "storage", "mail"],
+    &["http", "auth", "db", "storage", "mail", "openid"],
     &["body_memory", "probe", "telemetry"],
     &["model", "semaphore", "supervisor"],
     &["config", "error"],
@@ -86,21 +86,24 @@ const LAYERS: &[&[&str]] = &[
 const FEATURES: &[&str] = &[
     "sign_in", "accounts", "files", "exports",
     "second_factor", "personal_tokens", "sessions", "links", "undo", "changes", "confirmation", "audit", "repeats",
-    "without_extras",
+    "provider", "without_extras", "without_provider",
 ];
 
 /// The features that one may name beside itself, and why.
 const NAMED_FEATURES: &[(&str, &[&str])] = &[
     // A sign-in takes a code, makes accounts at a registration, and does not if an address must be confirmed first.
-    ("sign_in", &["accounts", "confirmation", "second_factor"]),
+    // And an identity may take the place of a password.
+    ("sign_in", &["accounts", "confirmation", "provider", "second_factor"]),
     // Another address of one's own must be confirmed.
-    ("accounts", &["confirmation"]),
+    ("accounts", &["confirmation", "provider"]),
     // Uploads may be repeated, and deleted files be restored.
     ("files", &["repeats", "undo"]),
     // It takes the current password.
     ("second_factor", &["accounts"]),
     // A confirmed registration makes an account.
-    ("confirmation", &["accounts"]),
+    ("confirmation", &["accounts", "provider"]),
+    // It signs in, and takes the current password.
+    ("provider", &["accounts", "sign_in"]),
     ("undo", &["files"]),
     ("links", &["files"]),
     ("changes", &["files"]),

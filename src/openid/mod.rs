@@ -1,0 +1,7 @@
+//! The client of an OpenID provider (OpenID Connect Core 1.0, Discovery 1.0): what it says of itself, and of a person.
+
+mod client;
+mod id_token;
+mod metadata;
+
+pub use client::{Fault, Grant, MAX_AGE, Provider};

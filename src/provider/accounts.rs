@@ -1,0 +1,138 @@
+//! What an identity does for an account: signs in, makes one, is joined to one, and leaves it.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::code;
+use super::statements;
+use crate::accounts::extras::end_identity;
+use crate::accounts::me::{Proof, check_password};
+use crate::error::{Error, Unique};
+use crate::http::params::Params;
+use crate::http::response::Response;
+use crate::model::audit::RefusedAction;
+use crate::model::identity::Identity;
+use crate::model::rules;
+use crate::request::context::RequestContext;
+use crate::request::identity::{CurrentUser, json_body};
+use crate::request::limits::{self, Caller, Limit};
+use crate::sign_in;
+use crate::sign_in::statements::{LoginAccount, open_for_new_user};
+
+/// `POST /api/v1/auth/oidc/token`: signs in to the account of the identity that a code proves, or makes one. A code
+/// that lacks only the second factor may be sent again with one.
+pub fn sign_in(context: &mut RequestContext) -> Result<Response, Error> {
+    let (sent, otp) = context.request.json()?.read(|body| {
+        let sent = code::read_fields(body);
+        (sent, body.filter("otp", rules::code))
+    })?;
+    context.audits(RefusedAction::ProviderLogin, None);
+    let identity = code::take(context, &sent)?;
+    let outcome = open(context, &identity, otp.as_deref());
+    if let Err(Error::SecondFactorRequired { .. } | Error::InvalidCode { .. }) = &outcome {
+        statements::give_code_back(&context.db, &sent.hash())?;
+    }
+    outcome
+}
+
+/// When a session that is opened now ends at the latest.
+fn session_end(context: &RequestContext) -> Option<OffsetDateTime> {
+    Some(OffsetDateTime::now_utc() + context.app.config.oidc_session)
+}
+
+fn open(
+    context: &mut RequestContext,
+    identity: &Identity,
+    otp: Option<&str>,
+) -> Result<Response, Error> {
+    if let Some(account) = find(context, identity)? {
+        return open_account(context, &account, otp);
+    }
+    if !context.app.config.oidc_registration {
+        return Err(Error::NoAccount);
+    }
+    let email = identity.email.as_deref().ok_or(Error::EmailNotVerified)?;
+    let attempt = limits::take(context, Limit::Registrations, Caller::Anonymous)?;
+    let session = sign_in::new_session(context, Uuid::new_v4(), session_end(context));
+    let (db, name) = (&context.db, identity.name.as_deref());
+    match open_for_new_user(db, email, name, None, Some(identity), &session)? {
+        Some(user) => {
+            attempt.count();
+            context.account_in_log = Some(user.id);
+            sign_in::token_response(context.app, 200, &user, &session)
+        }
+        // Another request may have made it at the same time.
+        None => match find(context, identity)? {
+            Some(account) => open_account(context, &account, otp),
+            None => Err(Error::Taken(Unique::Email)),
+        },
+    }
+}
+
+fn find(context: &RequestContext, identity: &Identity) -> Result<Option<LoginAccount>, Error> {
+    statements::find(&context.db, &identity.issuer, &identity.subject, context.client)
+}
+
+fn open_account(
+    context: &mut RequestContext,
+    account: &LoginAccount,
+    otp: Option<&str>,
+) -> Result<Response, Error> {
+    context.account_in_log = Some(account.user.id);
+    context.audits(RefusedAction::ProviderLogin, context.account_in_log);
+    if !account.user.is_active {
+        return Err(Error::InactiveAccount);
+    }
+    context.db.changes_are_of(account.user.id);
+    let code = sign_in::check_code(context, account, otp)?;
+    let ends_at = session_end(context);
+    match sign_in::open_session(context, account, None, code.as_ref(), ends_at) {
+        // The account or its identity was changed in the meantime.
+        Err(Error::BadCredentials { .. }) => Err(Error::InvalidProviderCode),
+        outcome => outcome,
+    }
+}
+
+/// `POST /api/v1/auth/oidc/join`: joins the identity that a code proves to the user's account.
+pub fn join(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
+    let (sent, password) = json_body(context, user)?.read(|body| {
+        (code::read_fields(body), body.optional("current_password", rules::non_empty))
+    })?;
+    let identity = code::take(context, &sent)?;
+    let version = match (user.account.has_password, password) {
+        (false, _) => user.credentials_version.ok_or(Error::UserNotUsable)?,
+        (true, None) => return Err(Error::WrongCurrentPassword),
+        (true, Some(password)) => check_password(context, user, &Proof::Password(password))?,
+    };
+    if !identity.may_join {
+        return Err(Error::InvalidProviderCode);
+    }
+    match statements::join(&context.db, user.id(), version, &identity)? {
+        Some(true) => {
+            context.app.wake_background(); // which wakes the thread that sends mail
+            Ok(Response::empty(204))
+        }
+        Some(false) => Err(Error::IdentityPresent),
+        // The account was changed in the meantime.
+        None => Err(Error::WrongCurrentPassword),
+    }
+}
+
+/// `DELETE /api/v1/auth/oidc`: ends the identity of the user's account, which needs a password for that.
+pub fn leave(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    user.require_changeable()?;
+    let read = |body: &mut Params| body.required("current_password", rules::non_empty);
+    let password = json_body(context, user)?.read(read)?;
+    if !user.account.has_identity {
+        return Err(Error::IdentityNotFound);
+    }
+    if !user.account.has_password {
+        return Err(Error::PasswordMissing);
+    }
+    let version = check_password(context, user, &Proof::Password(password))?;
+    match end_identity(&context.db, user.id(), Some(version))? {
+        true => Ok(Response::empty(204)),
+        false => Err(Error::WrongCurrentPassword),
+    }
+}

@@ -1,0 +1,53 @@
+//! The code by which a browser proves an identity. It is good once, for five minutes, and only together with the secret
+//! of the page that began (as in RFC 7636), so whoever reads the address of a page cannot use it.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+
+use super::statements;
+use crate::error::Error;
+use crate::http::params::Params;
+use crate::model::identity::Identity;
+use crate::model::rules;
+use crate::request::context::RequestContext;
+
+/// The field of bodies that may have a code in place of a password.
+pub const FIELD: &str = "oidc";
+
+/// A code, and the secret that belongs to it, as a client has sent them.
+pub struct SentCode {
+    code: String,
+    verifier: String,
+}
+
+/// Reads both as members of the object [`FIELD`], if there is one.
+pub fn read(body: &mut Params) -> Option<SentCode> {
+    let [code, verifier] = body.texts(FIELD, ["code", "verifier"])?;
+    Some(SentCode { code, verifier })
+}
+
+/// Reads both as fields.
+pub fn read_fields(body: &mut Params) -> SentCode {
+    let code = body.required("code", rules::token);
+    SentCode { code, verifier: body.required("verifier", rules::token) }
+}
+
+impl SentCode {
+    /// The hash under which the code is stored.
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(&self.code).into()
+    }
+}
+
+/// Uses a code, and returns the identity that it proves. Fails with [`Error::InvalidProviderCode`].
+pub fn take(context: &RequestContext, sent: &SentCode) -> Result<Identity, Error> {
+    let found =
+        statements::take_code(&context.db, &sent.hash(), &digest(sent.verifier.as_bytes()))?;
+    found.ok_or(Error::InvalidProviderCode)
+}
+
+/// SHA-256 as a challenge has it (RFC 7636, 4.2).
+pub fn digest(bytes: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(bytes))
+}

@@ -1,0 +1,262 @@
+//! A browser's way to the provider and back. What must be known when it comes back is sealed in a cookie, so that nobody
+//! stores anything who only starts.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use form_urlencoded::Serializer;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+use super::code::digest;
+use super::statements;
+use crate::auth::random_bytes;
+use crate::auth::sealing::SealingKeys;
+use crate::error::{Error, Problem};
+use crate::http::params::Params;
+use crate::http::response::Response;
+use crate::model::identity::Identity;
+use crate::model::timestamp::unix_time;
+use crate::model::{problems, rules};
+use crate::openid::{Fault, Grant, MAX_AGE, Provider};
+use crate::request::context::RequestContext;
+
+/// How long the way may take, in seconds.
+const LIFETIME: u64 = 600;
+/// What cookies are sealed for.
+const PURPOSE: &[u8] = b"cloakroom sign-in by an OpenID provider";
+/// Characters of a challenge, the SHA-256 of a secret in base64 (RFC 7636, 4.2).
+const CHALLENGE: usize = 43;
+
+/// What the cookie holds.
+struct Attempt {
+    /// Of which all other secrets are made: the state, the nonce, and the verifier for the provider.
+    secret: [u8; 32],
+    began: u64,
+    /// Whether the person must sign in to the provider anew.
+    is_again: bool,
+    /// The hash of the page's own secret.
+    challenge: String,
+    issuer: String,
+}
+
+impl Attempt {
+    /// A secret of its own for each label.
+    fn secret(&self, label: &str) -> String {
+        digest(&[label.as_bytes(), &self.secret].concat())
+    }
+
+    fn seal(&self, keys: &SealingKeys) -> Result<String, Error> {
+        let (began, again) = (self.began.to_be_bytes(), [u8::from(self.is_again)]);
+        let texts = [self.challenge.as_bytes(), self.issuer.as_bytes()].concat();
+        let sealed = keys.seal(PURPOSE, &[&self.secret[..], &began, &again, &texts].concat())?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    fn open(keys: &SealingKeys, cookie: &str) -> Option<Attempt> {
+        let plain = keys.open(PURPOSE, &BASE64_URL_SAFE_NO_PAD.decode(cookie).ok()?)?;
+        let (secret, rest) = plain.split_first_chunk()?;
+        let (began, rest) = rest.split_first_chunk()?;
+        let (again, rest) = rest.split_first()?;
+        let (challenge, issuer) = str::from_utf8(rest).ok()?.split_at_checked(CHALLENGE)?;
+        let (secret, began) = (*secret, u64::from_be_bytes(*began));
+        let (challenge, issuer) = (challenge.to_owned(), issuer.to_owned());
+        Some(Attempt { secret, began, is_again: *again != 0, challenge, issuer })
+    }
+}
+
+/// The provider, which there is wherever the endpoints are.
+fn provider<'a>(context: &RequestContext<'a>) -> Result<&'a Provider, Error> {
+    context.app.provider.as_ref().ok_or(Error::FeatureOff)
+}
+
+/// `GET /api/v1/auth/oidc/start`: sends the browser to the provider (OpenID Connect Core, 3.1.2.1).
+pub fn start(context: &mut RequestContext) -> Result<Response, Error> {
+    refuse_head(context)?;
+    let read = |query: &mut Params| {
+        let is_again = query.choice("again", &[("1", true)]).unwrap_or(false);
+        (query.required("challenge", challenge), is_again)
+    };
+    let (challenge, is_again) = context.request.query().read(read)?;
+    let provider = provider(context)?;
+    let known = provider.metadata(MAX_AGE);
+    let known = known.map_err(|_| Error::ProviderUnavailable)?;
+    let (began, issuer) = (unix_time().as_secs(), provider.settings.issuer.clone());
+    let attempt = Attempt { secret: random_bytes()?, began, is_again, challenge, issuer };
+    let state = attempt.secret("state");
+    let mut query = Serializer::new(String::new());
+    query.append_pair("response_type", "code").append_pair("scope", "openid email profile");
+    query.append_pair("client_id", &provider.settings.client_id);
+    query.append_pair("redirect_uri", &redirect_uri(context));
+    query.append_pair("state", &state).append_pair("nonce", &attempt.secret("nonce"));
+    query.append_pair("code_challenge", &digest(attempt.secret("verifier").as_bytes()));
+    query.append_pair("code_challenge_method", "S256");
+    if is_again {
+        query.append_pair("prompt", "login").append_pair("max_age", "0");
+    }
+    let endpoint = &known.document.authorization_endpoint;
+    let mark = if endpoint.contains('?') { '&' } else { '?' };
+    let sealed = attempt.seal(&context.app.sealing_keys)?;
+    let cookie = cookie(context, &cookie_name(context, &state), &sealed, LIFETIME);
+    let location = format!("{endpoint}{mark}{}", query.finish());
+    Ok(Response::empty(303).with_header("Location", location).with_header("Set-Cookie", cookie))
+}
+
+/// `GET /api/v1/auth/oidc/callback`: takes what the browser brings back from the provider, and sends it to the console
+/// with a code, or with the reason why there is none, in the fragment, which no server and no log sees.
+pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
+    refuse_head(context)?;
+    let names = ["state", "code", "error", "iss"];
+    let read = |query: &mut Params| names.map(|name| query.optional(name, rules::token));
+    let answer = context.request.query().read(read).unwrap_or_default();
+    let name = answer[0].as_deref().map(|state| cookie_name(context, state));
+    let fragment = match prove(context, &answer, name.as_deref()) {
+        Ok((code, label)) => {
+            format!("code={code}&name={}", utf8_percent_encode(&label, NON_ALPHANUMERIC))
+        }
+        Err(Refusal::Reason(reason)) => format!("error={reason}"),
+        Err(Refusal::Failed(error)) => return Err(error),
+    };
+    let location = format!("/console/oidc#{fragment}");
+    let response = Response::empty(303).with_header("Location", location);
+    Ok(match name {
+        Some(name) => response.with_header("Set-Cookie", cookie(context, &name, "", 0)),
+        None => response,
+    })
+}
+
+/// Why a callback gives no code.
+enum Refusal {
+    Reason(&'static str),
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Failed(error)
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal::Reason(if fault == Fault::Unavailable { "unavailable" } else { "invalid" })
+    }
+}
+
+/// Proves who has come back, and stores that under a new code. Returns it with what people know the identity by. The
+/// state is used before anything else happens.
+fn prove(
+    context: &RequestContext,
+    [state, code, error, issuer]: &[Option<String>; 4],
+    cookie_name: Option<&str>,
+) -> Result<(String, String), Refusal> {
+    let (Some(state), Some(cookie_name)) = (state, cookie_name) else {
+        return Err(Refusal::Reason("invalid"));
+    };
+    let provider = provider(context)?;
+    let attempt = find_cookie(context, cookie_name)
+        .and_then(|cookie| Attempt::open(&context.app.sealing_keys, cookie))
+        .filter(|attempt| attempt.secret("state") == *state)
+        .filter(|attempt| unix_time().as_secs() < attempt.began + LIFETIME);
+    let attempt = attempt.ok_or(Refusal::Reason("expired"))?;
+    let state_hash: [u8; 32] = Sha256::digest(state).into();
+    match statements::use_state(&context.db, &state_hash)? {
+        Some(true) => {}
+        Some(false) => return Err(Refusal::Reason("expired")),
+        None => return Err(Refusal::Reason("unavailable")),
+    }
+    let own = &provider.settings.issuer;
+    if attempt.issuer != *own || issuer.as_ref().is_some_and(|issuer| issuer != own) {
+        return Err(Refusal::Reason("invalid"));
+    }
+    match (error.as_deref(), code) {
+        (Some("server_error" | "temporarily_unavailable"), _) => {
+            Err(Refusal::Reason("unavailable"))
+        }
+        (Some(_), _) => Err(Refusal::Reason("denied")),
+        (None, None) => Err(Refusal::Reason("invalid")),
+        (None, Some(code)) => {
+            let (identity, label) = ask(context, provider, &attempt, code, issuer.is_some())?;
+            let code = BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
+            let code_hash: [u8; 32] = Sha256::digest(&code).into();
+            let challenge = &attempt.challenge;
+            statements::store_code(&context.db, &state_hash, &code_hash, challenge, &identity)?;
+            Ok((code, label))
+        }
+    }
+}
+
+/// Asks the provider whom its code is for. Where an account is to be made, also for what the account needs.
+fn ask(
+    context: &RequestContext,
+    provider: &Provider,
+    attempt: &Attempt,
+    code: &str,
+    names_issuer: bool,
+) -> Result<(Identity, String), Refusal> {
+    let known = provider.metadata(MAX_AGE)?;
+    if known.document.names_issuer && !names_issuer {
+        return Err(Refusal::Reason("invalid"));
+    }
+    let (verifier, nonce) = (&attempt.secret("verifier"), &attempt.secret("nonce"));
+    let grant = Grant { code, redirect_uri: &redirect_uri(context), verifier, nonce };
+    let mut person = provider.prove(&known, &grant)?;
+    let is_fresh = attempt.is_again && person.has_just_signed_in();
+    if attempt.is_again && !is_fresh {
+        return Err(Refusal::Reason("invalid"));
+    }
+    let issuer = provider.settings.issuer.clone();
+    if context.app.config.oidc_registration
+        && !person.is_complete()
+        && statements::find(&context.db, &issuer, &person.subject, context.client)?.is_none()
+    {
+        provider.complete(&known, &mut person)?;
+    }
+    let (label, email, name) = (person.label(), person.confirmed_email(), person.name());
+    let may_join = is_fresh || !known.document.tells_auth_time();
+    let subject = person.subject;
+    Ok((Identity { issuer, subject, email, name, is_fresh, may_join }, label))
+}
+
+/// Both endpoints change something, so `HEAD` is no `GET` of them (RFC 9110, 9.3.2).
+fn refuse_head(context: &RequestContext) -> Result<(), Error> {
+    match context.request.method() {
+        "HEAD" => Err(Error::MethodNotAllowed("GET".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn challenge(text: &str) -> Result<String, Problem> {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_good = text.len() == CHALLENGE && text.bytes().all(is_digit);
+    is_good.then(|| text.to_owned()).ok_or(problems::NOT_A_CHALLENGE)
+}
+
+/// Where the provider sends browsers back to.
+fn redirect_uri(context: &RequestContext) -> String {
+    format!("{}/api/v1/auth/oidc/callback", public_url(context))
+}
+
+fn public_url<'a>(context: &RequestContext<'a>) -> &'a str {
+    context.app.config.public_url.as_deref().unwrap_or_default()
+}
+
+/// The name of the cookie for a state. There are sixteen, so that a browser may go several ways at once, and no more.
+/// Over https its prefix keeps other hosts from setting it (RFC 6265bis, 4.1.3.2).
+fn cookie_name(context: &RequestContext, state: &str) -> String {
+    let prefix = if public_url(context).starts_with("https:") { "__Host-" } else { "" };
+    format!("{prefix}oidc-{:x}", Sha256::digest(state)[0] >> 4)
+}
+
+/// The value of `Set-Cookie`. The cookie comes along when the provider's page sends the browser back, but not when
+/// another page does so by a form or a script (RFC 6265bis, 5.6.7.1).
+fn cookie(context: &RequestContext, name: &str, value: &str, lifetime: u64) -> String {
+    let secure = if public_url(context).starts_with("https:") { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; Max-Age={lifetime}; HttpOnly; SameSite=Lax{secure}")
+}
+
+/// The value of a cookie of the request.
+fn find_cookie<'a>(context: &RequestContext<'a>, name: &str) -> Option<&'a str> {
+    let pairs = context.request.headers("Cookie").flat_map(|header| header.split(';'));
+    let mut named = pairs.filter_map(|pair| pair.trim().split_once('='));
+    named.find_map(|(found, value)| (found == name).then_some(value))
+}
