@@ -128,8 +128,13 @@ mod personal_tokens {
 
 #[cfg(feature = "oidc")]
 mod provider {
+    mod callback;
+    mod identity;
+    mod outage;
     mod rules;
     mod settings;
+    mod start;
+    mod token;
 }
 
 mod repeats {

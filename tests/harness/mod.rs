@@ -15,6 +15,8 @@ mod http_message;
 mod installation;
 mod jwt;
 mod nginx;
+#[cfg(feature = "oidc")]
+mod openid_provider;
 mod port;
 mod process;
 mod received_mail;
@@ -51,6 +53,8 @@ pub use http_message::*;
 pub use installation::*;
 pub use jwt::*;
 pub use nginx::*;
+#[cfg(feature = "oidc")]
+pub use openid_provider::*;
 pub use port::*;
 pub use process::*;
 pub use received_mail::*;

@@ -1,0 +1,203 @@
+//! Identities: how one is joined, what it is good for, and what ends it.
+
+use crate::harness::*;
+
+fn joined(provider: &OpenIdProvider, api: &Server, user: &Tokens, subject: &str) {
+    provider.person(subject);
+    let code = api.provider_code(provider, "&again=1");
+    api.join(user, &code, Some(PASSWORD)).expect(204);
+}
+
+fn signed_in(provider: &OpenIdProvider, api: &Server) -> Tokens {
+    let code = api.provider_code(provider, "");
+    api.provider_token(&code, VERIFIER, None).expect(200).tokens()
+}
+
+#[test]
+fn an_identity_is_joined_by_its_owner_who_has_just_proven_it() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[]);
+    let [ann, bob] = ["ann", "bob"].map(|name| api.sign_up(name));
+    provider.person("ann-there");
+    let code = |more: &str| api.provider_code(&provider, more);
+    let denied = "Current password is incorrect";
+    api.join(&ann, &code("&again=1"), None).refused(400, denied);
+    api.join(&ann, &code("&again=1"), Some(NEW_PASSWORD)).refused(400, denied);
+    api.join(&ann, &code(""), Some(PASSWORD)).refused(400, "Invalid or expired code");
+    let token = api.new_token(&ann, false);
+    api.join(&token, &code("&again=1"), Some(PASSWORD)).refused(403, "Not enough permissions");
+    api.leave(&token, PASSWORD).refused(403, "Not enough permissions");
+    api.leave(&ann, PASSWORD).refused(404, "No identity");
+    joined(&provider, &api, &ann, "ann-there");
+    api.me(&ann).expect(200).has(json!({"has_password": true, "has_identity": true}));
+    // Once more is nothing new, but another one is, and so is another account.
+    joined(&provider, &api, &ann, "ann-there");
+    let taken = api.join(&bob, &code("&again=1"), Some(PASSWORD));
+    taken.refused(409, "Identity already in use");
+    provider.person("else");
+    let other = api.join(&ann, &code("&again=1"), Some(PASSWORD));
+    other
+        .refused(409, "Account already has an identity")
+        .has(json!({"reason": "IDENTITY_PRESENT"}));
+    assert_eq!(api.database.count("audit_events WHERE action = 'identity.join'"), 1);
+    let told = "outbox WHERE kind = 'identity_joined'";
+    assert!(api.database.count(told) <= 1);
+    provider.person("ann-there");
+    assert_eq!(signed_in(&provider, &api).id(), ann.id());
+    // A provider that never tells when somebody has signed in: any start will do.
+    provider.with(|state| state.document.insert("claims_supported".into(), json!(["sub"])));
+    let api = api.beside(&provider_settings(&provider.issuer()));
+    provider.person("bob-there");
+    let code = api.provider_code(&provider, "");
+    api.join(&bob, &code, Some(PASSWORD)).expect(204);
+}
+
+#[test]
+fn a_mail_tells_the_owner_of_a_new_identity() {
+    let provider = OpenIdProvider::start();
+    let issuer = provider.issuer();
+    let (smtp, api) = service_with_mail(&provider_settings(&issuer));
+    let ann = api.sign_up("ann");
+    joined(&provider, &api, &ann, "ann-there");
+    let mail = smtp.wait_for_mail_to("ann@example.com");
+    assert!(mail.text().contains("ann-there@example.com"), "{}", mail.text());
+}
+
+#[test]
+fn of_two_accounts_that_join_one_identity_at_once_one_has_it() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[]);
+    let users = ["ann", "bob"].map(|name| api.sign_up(name));
+    let codes = [(); 2].map(|()| api.provider_code(&provider, "&again=1"));
+    let statuses = parallel(2, |i| api.join(&users[i], &codes[i], Some(PASSWORD)).status);
+    assert_eq!(tally(statuses), [(204, 1), (409, 1)].into());
+}
+
+#[test]
+fn what_ends_an_identity() {
+    let provider = OpenIdProvider::start();
+    let (api, [root]) = Server::with_users(&provider_settings(&provider.issuer()), ["root"]);
+    for (name, end) in [
+        (
+            "leave",
+            &(|user: &Tokens| drop(api.leave(user, PASSWORD).expect(204))) as &dyn Fn(&Tokens),
+        ),
+        ("admin", &|user| {
+            api.delete(&format!("/users/{}/identity", user.id()), &root).expect(204);
+        }),
+        ("reset", &|user| {
+            let token = api.reset_token(user.user["email"].as_str().expect("text"));
+            api.reset_password(&token, NEW_PASSWORD).expect(200);
+        }),
+        ("password", &|user| {
+            api.update_user(&root, user.id(), json!({"password": NEW_PASSWORD})).expect(200);
+        }),
+        ("command", &|user| {
+            api.create_admin(user.user["email"].as_str().expect("text"), NEW_PASSWORD)
+        }),
+        ("deletion", &|user| drop(api.delete_user(&root, user.id()).expect(204))),
+    ] {
+        let user = api.sign_up(name);
+        joined(&provider, &api, &user, name);
+        let there = signed_in(&provider, &api);
+        let script = api.new_token(&user, false);
+        end(&user);
+        api.me(&there).expect(401);
+        api.refresh(&there.refresh).expect(401);
+        api.me(&script).expect(401);
+        let code = api.provider_code(&provider, "");
+        let answer = api.provider_token(&code, VERIFIER, None).case(name);
+        answer.refused(404, "No account has this identity");
+        if ["leave", "admin"].contains(&name) {
+            // A session that a password has opened goes on.
+            api.me(&user).expect(200).has(json!({"has_identity": false}));
+        }
+    }
+    assert_eq!(api.database.count("users WHERE identity_email IS NOT NULL"), 0);
+    assert_eq!(api.database.count("audit_events WHERE action = 'identity.leave'"), 2);
+    // What leaves it: another password of one's own, and nothing to end.
+    let user = api.sign_up("stays");
+    joined(&provider, &api, &user, "stays");
+    api.change_password(&user, PASSWORD, NEW_PASSWORD).expect(200);
+    api.me(&user).expect(200).has(json!({"has_identity": true}));
+    let path = |id: &str| format!("/users/{id}/identity");
+    api.delete(&path(root.id()), &root).expect(204);
+    api.delete(&path(UNKNOWN_ID), &root).expect(404);
+    api.delete(&path(user.id()), &user).expect(403);
+    let script = api.new_token(&root, false);
+    api.delete(&path(user.id()), &script).expect(403);
+    // Without a password it is the only way in.
+    api.database.run("UPDATE users SET password_hash = NULL WHERE username = 'stays'");
+    api.leave(&signed_in(&provider, &api), PASSWORD).refused(409, "The account has no password");
+}
+
+#[test]
+fn a_mailed_link_joins_an_identity_in_place_of_a_password() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[]);
+    let ann = api.sign_up("ann");
+    joined(&provider, &api, &ann, "former");
+    let there = signed_in(&provider, &api);
+    let token = api.reset_token("ann@example.com");
+    provider.person("new");
+    let code = api.provider_code(&provider, "");
+    let oidc = json!({"code": code, "verifier": VERIFIER});
+    let reset = |body: Value| api.post("/auth/reset-password", Anonymous, body);
+    reset(json!({"token": token})).expect(422);
+    reset(json!({"token": token, "oidc": oidc, "new_password": NEW_PASSWORD})).expect(422);
+    reset(json!({"token": token, "oidc": "x"})).expect(422);
+    reset(json!({"token": token, "oidc": {"code": code}})).expect(422);
+    reset(json!({"token": token, "oidc": oidc})).expect(200);
+    api.me(&ann).expect(401);
+    api.me(&there).expect(401);
+    let ann = signed_in(&provider, &api);
+    api.me(&ann).expect(200).has(json!({"has_password": false, "has_identity": true}));
+    api.login("ann", PASSWORD).expect(401);
+    provider.person("former");
+    let code = api.provider_code(&provider, "");
+    api.provider_token(&code, VERIFIER, None).expect(404);
+    // An identity that another account has is refused, and the link stays good.
+    api.register("bob").expect(201);
+    let token = api.reset_token("bob@example.com");
+    provider.person("new");
+    let code = api.provider_code(&provider, "");
+    let taken = reset(json!({"token": token, "oidc": {"code": code, "verifier": VERIFIER}}));
+    taken.refused(409, "Identity already in use");
+    api.reset_password(&token, NEW_PASSWORD).expect(200);
+}
+
+#[test]
+fn a_fresh_code_takes_the_place_of_the_current_password() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true")]);
+    let ann = api.sign_up("ann");
+    joined(&provider, &api, &ann, "ann-there");
+    let oidc =
+        |more: &str| json!({"code": api.provider_code(&provider, more), "verifier": VERIFIER});
+    let invalid = "Invalid or expired code";
+    let change = |proof: Value| {
+        let mut body = json!({"new_password": NEW_PASSWORD, "oidc": proof});
+        body["new_password"] = json!(NEW_PASSWORD);
+        api.post("/users/change-password", &ann, body)
+    };
+    change(oidc("")).refused(400, invalid);
+    provider.person("eve");
+    change(oidc("&again=1")).refused(400, invalid);
+    provider.person("ann-there");
+    let both = json!({"new_password": NEW_PASSWORD, "oidc": oidc("&again=1"), "current_password": PASSWORD});
+    api.post("/users/change-password", &ann, both).expect(422);
+    change(oidc("&again=1")).expect(200);
+    api.update_me(&ann, json!({"email": "a@example.com"}))
+        .refused(400, "Current password is incorrect");
+    let body = json!({"email": "a@example.com", "oidc": oidc("&again=1")});
+    api.update_me(&ann, body).expect(200);
+    let begun = api.post("/auth/second-factor", &ann, json!({"oidc": oidc("&again=1")}));
+    begun.expect(200);
+    // But not to leave, and not for an account without an identity.
+    let body = json!({"oidc": oidc("&again=1")});
+    api.request("DELETE", "/auth/oidc").by(&ann).json(body).send().expect(422);
+    let bob = api.sign_up("bob");
+    let body = json!({"oidc": oidc("&again=1")});
+    api.post("/users/me/delete", &bob, body).refused(400, invalid);
+    api.post("/users/me/delete", &ann, json!({"oidc": oidc("&again=1")})).expect(204);
+}
