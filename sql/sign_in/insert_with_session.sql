@@ -8,7 +8,7 @@ WITH registered AS (
     INSERT INTO users (id, username, email, email_key, name, password_hash, last_login, is_self_registered,
                        identity_issuer, identity_subject, identity_email, is_settled)
     VALUES ($1, NULL, $2, $11, nullif($3, ''), $4, now(), true,
-            $12, $13, CASE WHEN $13 IS NOT NULL THEN $2 END, $13 IS NOT NULL)
+            $12, $13, CASE WHEN $13::text IS NOT NULL THEN $2 END, $13 IS NOT NULL)
     ON CONFLICT DO NOTHING
     RETURNING *
 ), opened AS (

@@ -17,12 +17,12 @@ WITH changed AS (
         sessions_ended_at = now(),
         updated_at = now()
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted AND NOT is_development_admin
-    RETURNING id
+    RETURNING id, identity_subject
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id)
-    SELECT 'password.reset'::audit_action, id, 'user', id, $7, $8::uuid FROM changed
-    UNION ALL
-    SELECT 'identity.join', id, 'user', id, $7, $8 FROM changed WHERE (SELECT $10::text) IS NOT NULL
+    SELECT action, id, 'user', id, $7, $8
+    FROM changed, unnest('{password.reset, identity.join}'::audit_action[]) action
+    WHERE action = 'password.reset' OR identity_subject IS NOT NULL
 )
 INSERT INTO used_password_reset_tokens (id, user_id, token_hash, expires_at)
 SELECT $4, id, $5, $6 FROM changed, end_sessions(changed.id)

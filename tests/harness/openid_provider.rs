@@ -28,54 +28,49 @@ static RSA_KEY: LazyLock<Vec<u8>> =
 /// The key with which ID tokens are signed.
 #[derive(Clone)]
 pub enum ProviderKey {
-    Es256(ES256KeyPair),
+    /// The bytes of the private key.
+    Es256(Vec<u8>),
     Rs256,
     Ps256,
 }
 
+/// Makes the key pair, gives it the id if there is one, and continues with it.
+macro_rules! with_pair {
+    ($key:expr, $id:expr, |$pair:ident| $then:expr) => {
+        match $key {
+            ProviderKey::Es256(bytes) => {
+                let pair = ES256KeyPair::from_bytes(bytes).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
+            ProviderKey::Rs256 => {
+                let pair = RS256KeyPair::from_der(&RSA_KEY).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
+            ProviderKey::Ps256 => {
+                let pair = PS256KeyPair::from_der(&RSA_KEY).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
+        }
+    };
+}
+
 impl ProviderKey {
     pub fn new() -> ProviderKey {
-        ProviderKey::Es256(ES256KeyPair::generate())
+        ProviderKey::Es256(ES256KeyPair::generate().to_bytes())
     }
 
     /// A token with these claims, and with this id of the key in its header.
     pub fn sign(&self, id: Option<&str>, claims: &Value) -> String {
         let claims: JWTClaims<Value> = serde_json::from_value(claims.clone()).expect("claims");
-        let named = |id: Option<&str>| id.unwrap_or_default().to_owned();
-        match (self, id) {
-            (ProviderKey::Es256(key), None) => key.sign(claims),
-            (ProviderKey::Es256(key), id) => key.clone().with_key_id(&named(id)).sign(claims),
-            (ProviderKey::Rs256, id) => {
-                let key = RS256KeyPair::from_der(&RSA_KEY).expect("a key");
-                if id.is_some() {
-                    key.with_key_id(&named(id)).sign(claims)
-                } else {
-                    key.sign(claims)
-                }
-            }
-            (ProviderKey::Ps256, id) => {
-                let key = PS256KeyPair::from_der(&RSA_KEY).expect("a key");
-                if id.is_some() {
-                    key.with_key_id(&named(id)).sign(claims)
-                } else {
-                    key.sign(claims)
-                }
-            }
-        }
-        .expect("a token")
+        with_pair!(self, id, |pair| pair.sign(claims)).expect("a token")
     }
 
     /// The public key, with more members.
     pub fn public(&self, more: Value) -> Value {
-        let text = match self {
-            ProviderKey::Es256(key) => key.public_key().to_jwk(),
-            ProviderKey::Rs256 => {
-                RS256KeyPair::from_der(&RSA_KEY).expect("a key").public_key().to_jwk()
-            }
-            ProviderKey::Ps256 => {
-                PS256KeyPair::from_der(&RSA_KEY).expect("a key").public_key().to_jwk()
-            }
-        };
+        let text = with_pair!(self, None::<&str>, |pair| pair.public_key().to_jwk());
         let mut key: Value = serde_json::from_str(&text).expect("JSON");
         for (name, value) in more.as_object().expect("an object") {
             key[name] = value.clone();

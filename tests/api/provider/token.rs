@@ -55,6 +55,7 @@ fn an_identity_makes_one_account_with_a_confirmed_address() {
     api.login("ann@example.com", "").expect(422);
     api.login("ann@example.com", PASSWORD).expect(401);
     // The provider must say that it has confirmed the address.
+    provider.with(|state| state.userinfo = json!({"sub": "bob"}));
     for (verified, email) in [
         (json!(false), json!("bob@example.com")),
         (json!("true"), json!("bob@example.com")),
@@ -123,7 +124,7 @@ fn a_second_factor_is_asked_for_and_the_code_waits_for_it() {
     let factor = api.new_second_factor(&ann, PASSWORD);
     api.forget_used_codes();
     let code = api.provider_code(&provider, "");
-    let token = |otp| api.provider_token(&code, VERIFIER, otp);
+    let token = |otp: Option<&str>| api.provider_token(&code, VERIFIER, otp);
     token(None).refused(401, "Second factor required");
     token(Some(&factor.wrong_code())).refused(401, "Invalid code");
     token(Some(&factor.code())).expect(200);
