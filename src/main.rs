@@ -18,6 +18,8 @@ mod files;
 mod http;
 mod mail;
 mod model;
+#[cfg(any(feature = "oidc", feature = "s3"))]
+mod outgoing;
 mod probe;
 mod request;
 mod semaphore;

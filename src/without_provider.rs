@@ -7,11 +7,9 @@ pub mod code {
     use crate::model::identity::Identity;
     use crate::request::context::RequestContext;
 
-    pub const FIELD: &str = "";
-
     pub struct SentCode;
 
-    pub fn read(_: &mut Params) -> Option<SentCode> {
+    pub fn read(_: &mut Params, _: &str) -> Option<SentCode> {
         None
     }
 

@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
+use crate::model::rules;
 use crate::model::user::{Profile, User};
-use crate::model::{problems, rules};
 use crate::provider::code::SentCode;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, SignedIn, check_again, json_body};
@@ -96,30 +96,23 @@ pub enum Proof {
     Code(SentCode),
 }
 
-/// Reads `current_password`, or `oidc` in its place.
-pub fn read_optional_proof(body: &mut Params) -> Option<Proof> {
-    let password = body.optional("current_password", rules::non_empty);
-    match provider::code::read(body) {
-        Some(_) if password.is_some() => {
-            body.add_error("oidc", problems::not_beside("current_password"));
-            None
-        }
-        Some(code) => Some(Proof::Code(code)),
-        None => password.map(Proof::Password),
-    }
-}
-
-/// The same where one of them must be there.
+/// Reads `current_password`, or `oidc` in its place, one of which must be there.
 pub fn read_proof(body: &mut Params) -> Proof {
-    if !body.has("current_password") && !body.has(provider::code::FIELD) {
-        body.add_error("current_password", problems::MISSING);
+    match provider::code::read(body, "current_password") {
+        Some(code) => Proof::Code(code),
+        None => Proof::Password(body.required("current_password", rules::non_empty)),
     }
-    read_optional_proof(body).unwrap_or(Proof::Password(String::new()))
 }
 
-/// Checks a user's current password, or the code in its place. Returns the version of the credentials it was checked against, which the statement
-/// that follows must require, because checking takes long. Fails with [`Error::WrongCurrentPassword`] or
-/// [`Error::InvalidProviderCode`].
+/// The same where both may be missing.
+pub fn read_optional_proof(body: &mut Params) -> Option<Proof> {
+    let code = provider::code::read(body, "current_password").map(Proof::Code);
+    code.or_else(|| body.optional("current_password", rules::non_empty).map(Proof::Password))
+}
+
+/// Checks a user's current password, or the code in its place. Returns the version of the credentials it was checked
+/// against, which the statement that follows must require, because checking takes long. Fails with
+/// [`Error::WrongCurrentPassword`] or [`Error::InvalidProviderCode`].
 pub fn check_password(
     context: &RequestContext,
     user: &CurrentUser,

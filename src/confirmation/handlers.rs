@@ -69,7 +69,7 @@ fn installation_id(context: &RequestContext) -> Result<Uuid, Error> {
 pub fn confirm(context: &mut RequestContext) -> Result<Response, Error> {
     let (token, proof, username) = context.request.json()?.read(|body| {
         let token = body.required("token", rules::token);
-        let proof = match provider::code::read(body) {
+        let proof = match provider::code::read(body, "password") {
             Some(code) => Proof::Code(code),
             None => Proof::Password(body.required("password", rules::non_empty)),
         };

@@ -1,23 +1,21 @@
 //! Requests to the provider. It may do anything: hang, lie, send without end. So each wait has a limit, four requests
 //! run at once, and what it says of itself is fetched once for all who wait.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use form_urlencoded::{Serializer, byte_serialize};
-use rustls::crypto::ring;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use ureq::Agent;
-use ureq::config::{AutoHeaderValue, Config};
 use ureq::http::Request;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use super::id_token::{self, Person};
+use super::id_token::{self, Fault, Person};
 use super::metadata::{Document, KeySet, Metadata};
 use crate::config::{ProviderSettings, is_provider_url};
+use crate::outgoing;
 use crate::semaphore::{Semaphore, lock};
 
 /// The longest wait for a name, a connection, or the next byte, and the longest time of a request.
@@ -35,31 +33,14 @@ pub const MAX_AGE: Duration = Duration::from_secs(3600);
 const MIN_AGE: Duration = Duration::from_secs(60);
 const FAILURE_AGE: Duration = Duration::from_secs(5);
 
-/// Why nothing was proven.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The provider cannot be used now. That is logged.
-    Unavailable,
-    /// What the browser has brought proves nothing.
-    Invalid,
-    /// The ID token names a key that is not known.
-    UnknownKey,
-}
-
 /// The provider, and what is known of it.
 pub struct Provider {
     pub settings: ProviderSettings,
     agent: Agent,
     turns: Arc<Semaphore>,
-    known: Mutex<Known>,
-    fetched: Condvar,
-}
-
-#[derive(Default)]
-struct Known {
-    metadata: Option<Arc<Metadata>>,
-    failed_at: Option<Instant>,
-    is_fetching: bool,
+    known: Mutex<Option<Arc<Metadata>>>,
+    /// When it was last asked in vain for what it says of itself. Locked by the one thread that asks.
+    failed_at: Mutex<Option<Instant>>,
 }
 
 /// What a browser has brought back, and what belongs to it.
@@ -74,66 +55,46 @@ pub struct Grant<'a> {
 impl Provider {
     /// Connects to nothing yet. On failure: what to tell the operator.
     pub fn new(settings: &ProviderSettings) -> Result<Provider, String> {
-        let config = Config::builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            .user_agent(AutoHeaderValue::None)
-            .accept_encoding(AutoHeaderValue::None)
+        let is_encrypted = settings.issuer.starts_with("https:");
+        let config = outgoing::config(settings.authorities.as_ref(), is_encrypted, MAX_SILENCE);
+        let config = config
+            .map_err(|fault| format!("CLOAKROOM_OIDC_ISSUER: {fault} CLOAKROOM_OIDC_CA"))?
             .timeout_global(Some(MAX_REQUEST))
             .timeout_resolve(Some(MAX_SILENCE))
-            .timeout_connect(Some(MAX_SILENCE))
-            .timeout_per_read(Some(MAX_SILENCE))
-            .timeout_per_write(Some(MAX_SILENCE))
             .max_idle_connections(MAX_REQUESTS)
-            .tls_config(tls_config(settings)?)
             .build();
         Ok(Provider {
             settings: settings.clone(),
             agent: config.into(),
             turns: Semaphore::new(MAX_REQUESTS),
             known: Mutex::default(),
-            fetched: Condvar::new(),
+            failed_at: Mutex::default(),
         })
     }
 
     /// What is known of the provider, at most `max_age` old. One thread fetches it, and others wait for that.
     pub fn metadata(&self, max_age: Duration) -> Result<Arc<Metadata>, Fault> {
-        let is_waiting = |known: &mut Known| {
-            let is_new = |it: &Arc<Metadata>| it.fetched_at.elapsed() < max_age;
-            known.is_fetching && !known.metadata.as_ref().is_some_and(is_new)
-        };
-        let waited = self.fetched.wait_timeout_while(lock(&self.known), MAX_REQUEST, is_waiting);
-        let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if let Some(metadata) = known.metadata.clone()
-            && metadata.fetched_at.elapsed() < max_age
-        {
+        let known = || lock(&self.known).clone().filter(|it| it.fetched_at.elapsed() < max_age);
+        if let Some(metadata) = known() {
             return Ok(metadata);
         }
-        let has_failed = known.failed_at.is_some_and(|at| at.elapsed() < FAILURE_AGE);
-        if known.is_fetching || has_failed {
+        let mut failed_at = lock(&self.failed_at);
+        if let Some(metadata) = known() {
+            return Ok(metadata);
+        }
+        if failed_at.is_some_and(|at| at.elapsed() < FAILURE_AGE) {
             return Err(Fault::Unavailable);
         }
-        known.is_fetching = true;
-        drop(known);
-        let fetched = self.fetch();
-        let mut known = lock(&self.known);
-        known.is_fetching = false;
-        let outcome = match fetched {
-            Ok(metadata) => Ok(known.metadata.insert(Arc::new(metadata)).clone()),
-            Err(cause) => {
-                known.failed_at = Some(Instant::now());
-                Err(self.unavailable(&cause))
-            }
-        };
-        drop(known);
-        self.fetched.notify_all();
-        outcome
+        let fetched = self.fetch().map_err(|cause| self.unavailable(&cause));
+        match &fetched {
+            Ok(metadata) => *lock(&self.known) = Some(metadata.clone()),
+            Err(_) => *failed_at = Some(Instant::now()),
+        }
+        fetched
     }
 
     /// Fetches what the provider says of itself (Discovery, 4), and its keys.
-    fn fetch(&self) -> Result<Metadata, String> {
+    fn fetch(&self) -> Result<Arc<Metadata>, String> {
         let issuer = &self.settings.issuer;
         let url = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let document: Document = self.get(&url, None)?;
@@ -145,7 +106,7 @@ impl Provider {
             return Err("its document has a URL that is not https".to_owned());
         }
         let key_set = self.get(&document.jwks_uri, None)?;
-        Ok(Metadata { document, key_set, fetched_at: Instant::now() })
+        Ok(Arc::new(Metadata { document, key_set, fetched_at: Instant::now() }))
     }
 
     /// Exchanges the code of the provider for an ID token, and verifies that (Core, 3.1.3).
@@ -244,24 +205,4 @@ impl Provider {
         log::warn!("the OpenID provider {} cannot be used: {cause}", self.settings.issuer);
         Fault::Unavailable
     }
-}
-
-/// Trusts the authorities of the settings or, if these name none, those of the system.
-fn tls_config(settings: &ProviderSettings) -> Result<TlsConfig, String> {
-    let is_encrypted = settings.issuer.starts_with("https:");
-    let roots = match &settings.authorities {
-        Some(authorities) => authorities.clone(),
-        None if is_encrypted => rustls_native_certs::load_native_certs().certs,
-        None => Vec::new(),
-    };
-    if roots.is_empty() && is_encrypted {
-        return Err("CLOAKROOM_OIDC_ISSUER: this system has no certificate authorities that it trusts; name one in \
-                    CLOAKROOM_OIDC_CA"
-            .into());
-    }
-    let roots: Vec<_> = roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&roots))
-        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-        .build())
 }

@@ -8,7 +8,6 @@ use jwt_simple::prelude::{
 };
 use serde_json::{Map, Value};
 
-use super::client::Fault;
 use super::metadata::KeySet;
 use crate::config::ProviderSettings;
 use crate::model::rules;
@@ -23,6 +22,17 @@ const MAX_SIGN_IN_AGE: u64 = 300;
 const MAX_TOKEN: usize = 64 << 10;
 /// Longest subject (Core, 2), in bytes.
 const MAX_SUBJECT: usize = 255;
+
+/// Why nothing was proven.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The provider cannot be used now. That is logged.
+    Unavailable,
+    /// What the browser has brought proves nothing.
+    Invalid,
+    /// The ID token names a key that is not known.
+    UnknownKey,
+}
 
 /// The claims of a token, but for those that have a meaning to everybody.
 type Claims = Map<String, Value>;

@@ -4,4 +4,5 @@ mod client;
 mod id_token;
 mod metadata;
 
-pub use client::{Fault, Grant, MAX_AGE, Provider};
+pub use client::{Grant, MAX_AGE, Provider};
+pub use id_token::Fault;

@@ -9,11 +9,8 @@ use super::statements;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::model::identity::Identity;
-use crate::model::rules;
+use crate::model::{problems, rules};
 use crate::request::context::RequestContext;
-
-/// The field of bodies that may have a code in place of a password.
-pub const FIELD: &str = "oidc";
 
 /// A code, and the secret that belongs to it, as a client has sent them.
 pub struct SentCode {
@@ -21,9 +18,12 @@ pub struct SentCode {
     verifier: String,
 }
 
-/// Reads both as members of the object [`FIELD`], if there is one.
-pub fn read(body: &mut Params) -> Option<SentCode> {
-    let [code, verifier] = body.texts(FIELD, ["code", "verifier"])?;
+/// Reads both as members of the object `oidc`, if there is one. It takes the place of another field.
+pub fn read(body: &mut Params, other_field: &str) -> Option<SentCode> {
+    let [code, verifier] = body.texts("oidc", ["code", "verifier"])?;
+    if body.has(other_field) {
+        body.add_error("oidc", problems::not_beside(other_field));
+    }
     Some(SentCode { code, verifier })
 }
 

@@ -71,7 +71,6 @@ fn provider<'a>(context: &RequestContext<'a>) -> Result<&'a Provider, Error> {
 
 /// `GET /api/v1/auth/oidc/start`: sends the browser to the provider (OpenID Connect Core, 3.1.2.1).
 pub fn start(context: &mut RequestContext) -> Result<Response, Error> {
-    refuse_head(context)?;
     let read = |query: &mut Params| {
         let is_again = query.choice("again", &[("1", true)]).unwrap_or(false);
         (query.required("challenge", challenge), is_again)
@@ -104,7 +103,6 @@ pub fn start(context: &mut RequestContext) -> Result<Response, Error> {
 /// `GET /api/v1/auth/oidc/callback`: takes what the browser brings back from the provider, and sends it to the console
 /// with a code, or with the reason why there is none, in the fragment, which no server and no log sees.
 pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
-    refuse_head(context)?;
     let names = ["state", "code", "error", "iss"];
     let read = |query: &mut Params| names.map(|name| query.optional(name, rules::token));
     let answer = context.request.query().read(read).unwrap_or_default();
@@ -215,14 +213,6 @@ fn ask(
     let may_join = is_fresh || !known.document.tells_auth_time();
     let subject = person.subject;
     Ok((Identity { issuer, subject, email, name, is_fresh, may_join }, label))
-}
-
-/// Both endpoints change something, so `HEAD` is no `GET` of them (RFC 9110, 9.3.2).
-fn refuse_head(context: &RequestContext) -> Result<(), Error> {
-    match context.request.method() {
-        "HEAD" => Err(Error::MethodNotAllowed("GET".to_owned())),
-        _ => Ok(()),
-    }
 }
 
 fn challenge(text: &str) -> Result<String, Problem> {

@@ -25,7 +25,7 @@ use crate::{audit, changes, confirmation, links, personal_tokens, second_factor,
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
 /// Finds the endpoint for the method and the path of a request, whose client is on this host if `is_local`. `HEAD` has
-/// the endpoint of `GET`. Fails with [`Error::RouteNotFound`] if no endpoint has the path, with that or
+/// the endpoint of `GET`, unless that changes something (RFC 9110, 9.3.2). Fails with [`Error::RouteNotFound`] if no endpoint has the path, with that or
 /// [`Error::FeatureOff`] if the settings switch it off, and with [`Error::MethodNotAllowed`] if endpoints for other
 /// methods have it.
 ///
@@ -38,8 +38,11 @@ pub fn find(config: &Config, is_local: bool, method: &str, path: &str) -> Result
     let decode = |segment| percent_encoding::percent_decode_str(segment).decode_utf8_lossy();
     let segments: Vec<Cow<str>> = path.split('/').map(decode).collect();
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
-    let method = if method == "HEAD" { "GET" } else { method };
-    match endpoint(method, &segments) {
+    let is_head = method == "HEAD";
+    match endpoint(if is_head { "GET" } else { method }, &segments) {
+        Some(endpoint) if is_head && endpoint.name.is_way_station() => {
+            Err(Error::MethodNotAllowed("GET".to_owned()))
+        }
         Some(endpoint) if endpoint.feature.is_on(config, is_local) => Ok(endpoint),
         Some(endpoint) => Err(endpoint.feature.refusal(config)),
         None => Err(no_endpoint(config, is_local, &segments)),
@@ -55,8 +58,10 @@ fn no_endpoint(config: &Config, is_local: bool, segments: &[&str]) -> Error {
             endpoint.feature.refusal(config)
         }
         Some(_) => {
-            let methods = others.iter().map(|endpoint| endpoint.name.method);
-            let methods = methods.map(|method| if method == "GET" { "GET, HEAD" } else { method });
+            let methods = others.iter().map(|endpoint| match endpoint.name.method {
+                "GET" if !endpoint.name.is_way_station() => "GET, HEAD",
+                method => method,
+            });
             Error::MethodNotAllowed(methods.collect::<Vec<_>>().join(", "))
         }
     }

@@ -26,7 +26,7 @@ use crate::model::audit::RefusedAction;
 use crate::model::second_factor::AcceptedCode;
 use crate::model::text::nfc;
 use crate::model::user::{Role, User};
-use crate::model::{hex, problems, rules};
+use crate::model::{hex, rules};
 use crate::request::app::App;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, RefreshToken};
@@ -285,12 +285,8 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let refused = &context.app.refused_passwords;
     let (token, chosen) = context.request.json()?.read(|body| {
         let token = body.required("token", rules::token);
-        let code = provider::code::read(body);
-        if code.is_some() && body.has("new_password") {
-            body.add_error("oidc", problems::not_beside("new_password"));
-        }
-        let password = |body: &mut Params| body.required("new_password", |it| refused.accept(it));
-        (token, code.ok_or_else(|| password(body)))
+        let code = provider::code::read(body, "new_password");
+        (token, code.ok_or_else(|| body.required("new_password", |text| refused.accept(text))))
     })?;
     let chosen = match chosen {
         Ok(code) => Ok(provider::code::take(context, &code)?),

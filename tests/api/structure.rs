@@ -75,7 +75,7 @@ const LAYERS: &[&[&str]] = &[
     &["request"],
     &["server", "docs"],
     &["http", "auth", "db", "storage", "mail", "openid"],
-    &["body_memory", "probe", "telemetry"],
+    &["body_memory", "outgoing", "probe", "telemetry"],
     &["model", "semaphore", "supervisor"],
     &["config", "error"],
 ];

@@ -24,10 +24,15 @@ const BY_REASON: [&str; 5] = [
 ];
 
 /// The settings that change what the document says about responses, and the one that adds the headers of limits.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 12] = [
     "CLOAKROOM_DOCS",
     "CLOAKROOM_ERROR_FORMAT",
     "CLOAKROOM_LOGOUT_STATUS",
+    "CLOAKROOM_OIDC_CLIENT_ID",
+    "CLOAKROOM_OIDC_CLIENT_SECRET",
+    "CLOAKROOM_OIDC_ISSUER",
+    "CLOAKROOM_PASSWORD_LOGIN",
+    "CLOAKROOM_PUBLIC_URL",
     "CLOAKROOM_RATE_LIMIT_ENABLED",
     "CLOAKROOM_REGISTRATION",
     "CLOAKROOM_SMTP_URL",
@@ -119,7 +124,9 @@ impl<'a> Operation<'a> {
         // Of several templates that match, the one with fewer ids is meant.
         let templates = members(&document["paths"]).map(|(template, _)| template);
         let template = templates.filter(is_match).min_by_key(|path| path.matches('{').count())?;
-        let method = if method == "HEAD" { "GET" } else { method };
+        // Where it would change something, `GET` has no `HEAD` beside it.
+        let is_pure = !template.contains("/oidc/");
+        let method = if method == "HEAD" && is_pure { "GET" } else { method };
         let mut all = Operation::all(document).into_iter();
         all.find(|operation| operation.path == template && operation.method == method)
     }
@@ -186,9 +193,13 @@ pub fn note_service(address: &str, command: &Command) {
     let settings = SETTINGS.into_iter().filter_map(|name| {
         let mut values = command.get_envs().filter(|(variable, _)| *variable == name);
         let value = values.next()?.1?.to_str()?;
-        // Documents differ only in whether there is a mail server.
+        // Documents differ only in whether there is a mail server, and a provider.
         let is_url = name == "CLOAKROOM_SMTP_URL" && value != "none";
-        (!is_url).then(|| (name, value.to_owned()))
+        let value =
+            if name == "CLOAKROOM_OIDC_ISSUER" { "https://login.example.com" } else { value };
+        let value =
+            if name == "CLOAKROOM_PUBLIC_URL" { "https://files.example.com" } else { value };
+        (!is_url && !value.is_empty()).then(|| (name, value.to_owned()))
     });
     let mut services = SERVICES.lock().unwrap_or_else(PoisonError::into_inner);
     services.insert(address.to_owned(), settings.collect());

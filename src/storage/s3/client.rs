@@ -3,15 +3,11 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::crypto::ring;
 use sha2::{Digest, Sha256};
-use ureq::config::{AutoHeaderValue, Config};
 use ureq::http::request::Builder;
 use ureq::http::{Request, Response};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector};
 use ureq::{Agent, Body, SendBody};
@@ -21,6 +17,7 @@ use super::listing::element;
 use super::signature::{SignedParts, Signer, date, encode_path, encode_query};
 use crate::config::{StoreSettings, StoreUrl};
 use crate::model::hex;
+use crate::outgoing;
 
 /// The longest wait for a connection, for the store to take bytes, and for the next of its bytes.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
@@ -103,23 +100,17 @@ impl Client {
         };
         // No limit for name resolution, nor for whole requests: for these `ureq` would start a thread for each look-up,
         // as many as requests come while a name server does not answer. The system's resolver has its own limit.
-        let config = Config::builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(None)
-            .user_agent(AutoHeaderValue::None)
-            .accept_encoding(AutoHeaderValue::None)
-            .timeout_connect(Some(MAX_SILENCE))
-            .timeout_per_read(Some(MAX_SILENCE))
-            .timeout_per_write(Some(MAX_SILENCE))
+        let (authorities, is_encrypted) =
+            (settings.authorities.as_ref(), settings.url.scheme == "https");
+        let config = outgoing::config(authorities, is_encrypted, MAX_SILENCE);
+        let config = config
+            .map_err(|fault| format!("CLOAKROOM_STORAGE_URL: {fault} CLOAKROOM_STORAGE_CA"))?
             .timeout_recv_response(Some(MAX_ANSWER))
             .input_buffer_size(BUFFER_BYTES)
             .output_buffer_size(BUFFER_BYTES)
             .max_idle_age(MAX_IDLE)
             .max_idle_connections(MAX_IDLE_CONNECTIONS)
             .max_idle_connections_per_host(MAX_IDLE_CONNECTIONS)
-            .tls_config(tls_config(settings)?)
             .build();
         let connector = StoreConnector.chain(RustlsConnector::default());
         let agent = Agent::with_parts(config, connector, DefaultResolver::default());
@@ -237,23 +228,4 @@ fn is_closed(error: &io::Error) -> bool {
 pub fn read_text(answer: &mut Response<Body>) -> Result<String, StoreError> {
     let text = answer.body_mut().with_config().limit(MAX_TEXT).lossy_utf8(true).read_to_string();
     text.map_err(|error| StoreError::Away(error.to_string()))
-}
-
-/// Trusts the authorities of the settings or, if these name none, those of the system.
-fn tls_config(settings: &StoreSettings) -> Result<TlsConfig, String> {
-    let roots = match &settings.authorities {
-        Some(authorities) => authorities.clone(),
-        None if settings.url.scheme == "https" => rustls_native_certs::load_native_certs().certs,
-        None => Vec::new(),
-    };
-    if roots.is_empty() && settings.url.scheme == "https" {
-        return Err("CLOAKROOM_STORAGE_URL: this system has no certificate authorities that it trusts; name one in \
-                    CLOAKROOM_STORAGE_CA"
-            .into());
-    }
-    let roots: Vec<_> = roots.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&roots))
-        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-        .build())
 }

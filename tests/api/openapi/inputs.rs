@@ -18,10 +18,15 @@ struct Inputs<'a> {
 
 /// All inputs of an operation but the ids in its path.
 fn inputs_of<'a>(operation: &Operation<'a>) -> Vec<Inputs<'a>> {
-    let query = operation.parameters().filter(|parameter| parameter["in"] == "query");
+    let query: Vec<_> =
+        operation.parameters().filter(|parameter| parameter["in"] == "query").collect();
     let name = |parameter: &'a Value| parameter["name"].as_str().expect("a name");
-    let query = query.map(|parameter| (name(parameter), resolved(operation, &parameter["schema"])));
-    let query = Inputs { media_type: "query", fields: query.collect(), required: BTreeSet::new() };
+    let required = query.iter().filter(|parameter| parameter["required"] == true);
+    let required = required.map(|parameter| name(parameter)).collect();
+    let query = query
+        .into_iter()
+        .map(|parameter| (name(parameter), resolved(operation, &parameter["schema"])));
+    let query = Inputs { media_type: "query", fields: query.collect(), required };
     let body = |(media_type, content): (&'a str, &'a Value)| {
         let schema = operation.follow(&content["schema"]);
         let fields = members(&schema["properties"]);
@@ -95,6 +100,7 @@ fn edges_of(schema: &Value, media_type: &str) -> Vec<Edge> {
             edges.push((json!("x"), Some("")));
             edges
         }
+        "object" => vec![(json!("x"), Some("")), (json!({}), Some(""))],
         other => panic!("{other}"),
     };
     edges.extend(accepted.into_iter().map(|value| (value, None)));
@@ -235,8 +241,9 @@ fn what_is_required_is_missed() {
             for request in [request.clone()].into_iter().chain(others) {
                 let answer = request.send();
                 let problems = if answer.status == 422 { answer.problems() } else { Vec::new() };
+                let place = if media_type == "query" { "query" } else { "body" };
                 let missing =
-                    required.iter().map(|name| (format!("body.{name}"), "missing".to_owned()));
+                    required.iter().map(|name| (format!("{place}.{name}"), "missing".to_owned()));
                 assert_eq!(problems, missing.collect::<Vec<_>>(), "{answer:?}");
             }
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::harness::*;
+use crate::openapi::document::ALL_ON;
 
 /// A request; its bearer token, if it has one; a header, a body, or a file of a media type; and the status and the
 /// reason of its answer. Paths without a slash in front are below `/api/v1`, and `{names}` are those of [`World`].
@@ -91,6 +92,11 @@ pub const REFUSALS: &[Refusals] = &[
         ("GET users/export", "{ann}", "", 500, "API_KEY_MISCONFIGURED"),
         ("POST uploads", "{ann}", "file text/plain more than ten bytes", 507, "STORAGE_FULL"),
     ]),
+    (&ALL_ON, &[
+        ("POST auth/oidc/token", "", r#"{"code": "a", "verifier": "b"}"#, 400, "INVALID_CODE"),
+        ("POST auth/oidc/join", "{ann}", r#"{"code": "a", "verifier": "b"}"#, 400, "INVALID_CODE"),
+        ("DELETE auth/oidc", "{ann}", r#"{"current_password": "{password}"}"#, 404, "IDENTITY_NOT_FOUND"),
+    ]),
     (&[("CLOAKROOM_EMAIL_CONFIRMATION", "required")], &[
         ("POST auth/confirm-email", "", r#"{"password": "{password}", "token": "nonsense"}"#,
             400, "INVALID_CONFIRMATION_TOKEN"),
@@ -113,6 +119,8 @@ pub const BAD_FIELDS: &[(&str, &str)] = &[
     ("renew_recovery_codes delete_my_account restore_files", "{}"),
     ("refresh_tokens refresh_tokens_by_other_path", r#"{"refresh_token": 5}"#),
     ("logout", "scope=mine"),
+    ("start_provider_sign_in", "challenge=a"),
+    ("sign_in_by_provider join_identity leave_identity", "{}"),
     ("reset_password", r#"{"token": "x", "new_password": "short"}"#),
     ("create_personal_token", r#"{"expires_in_days": 400}"#),
     ("change_password", r#"{"current_password": "{password}", "new_password": "short"}"#),

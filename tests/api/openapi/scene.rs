@@ -15,13 +15,21 @@ const FREE_NAMES: &str = "UPDATE users SET username = NULL, email = id || '@exam
 pub struct Everything {
     pub api: Server,
     confirming: Server,
+    provider: OpenIdProvider,
 }
 
 impl Everything {
     pub fn start() -> Everything {
-        let api = Server::start(&[ALL_ON[0]]);
-        let confirming = api.beside(if has_extras() { &ALL_ON } else { &ALL_ON[..1] });
-        Everything { api, confirming }
+        let provider = OpenIdProvider::start();
+        let issuer = provider.issuer();
+        let mut settings = vec![ALL_ON[0]];
+        if has_extras() {
+            settings.extend(provider_settings(&issuer));
+        }
+        let api = Server::start(&settings);
+        settings.extend(if has_extras() { &ALL_ON[1..2] } else { &[] });
+        let confirming = api.beside(&settings);
+        Everything { api, confirming, provider }
     }
 }
 
@@ -29,13 +37,15 @@ impl Everything {
 pub struct Scene<'a> {
     api: &'a Server,
     confirming: &'a Server,
+    provider: &'a OpenIdProvider,
     pub sender: Tokens,
     variables: Vec<(&'static str, String)>,
 }
 
 impl Scene<'_> {
     /// Makes an administrator with this password, a file of it with a link, and another user; both with a token.
-    pub fn new<'a>(Everything { api, confirming }: &'a Everything, password: &str) -> Scene<'a> {
+    pub fn new<'a>(all: &'a Everything, password: &str) -> Scene<'a> {
+        let Everything { api, confirming, provider } = all;
         api.database.run(FREE_NAMES);
         let body =
             json!({"username": "sender", "email": "sender@example.com", "password": password});
@@ -60,7 +70,7 @@ impl Scene<'_> {
                 ("{token}", url.rsplit('/').next().expect("a token").to_owned()),
             ]);
         }
-        Scene { api, confirming, sender, variables }
+        Scene { api, confirming, provider, sender, variables }
     }
 
     /// A request with this query, or none, and without a body.
@@ -96,6 +106,18 @@ impl Scene<'_> {
         }
     }
 
+    /// A new code of the provider, for an identity that no account has.
+    fn provider_code(&self, more: &str) -> Value {
+        self.provider.person(&format!("person-of-{}", self.sender.id()));
+        json!({"code": self.api.provider_code(self.provider, more), "verifier": VERIFIER})
+    }
+
+    /// Joins that identity to the account of the sender.
+    fn join(&self, password: &str) {
+        let code = self.provider_code("&again=1")["code"].as_str().expect("a text").to_owned();
+        self.api.join(&self.sender, &code, Some(password)).expect(204);
+    }
+
     /// A request with an example. Tokens and codes are the only values that an example cannot know.
     pub fn example(&self, operation: &Operation, media_type: &str, example: &Value) -> Request {
         let (api, mut values) = (self.api, example.clone());
@@ -113,7 +135,22 @@ impl Scene<'_> {
                 let register = || drop(self.confirming.register_with(ann).expect(201));
                 values["token"] = json!(self.confirming.confirmation_token(register));
             }
-            "reset_password" => values["token"] = json!(api.reset_token("sender@example.com")),
+            "reset_password" => {
+                values["token"] = json!(api.reset_token("sender@example.com"));
+                if values["oidc"].is_object() {
+                    values["oidc"] = self.provider_code("");
+                }
+            }
+            "start_provider_sign_in" => values["challenge"] = json!(challenge_of(VERIFIER)),
+            "sign_in_by_provider" => {
+                self.join(password);
+                values = self.provider_code("");
+            }
+            "join_identity" => {
+                values = self.provider_code("&again=1");
+                values["current_password"] = json!(password);
+            }
+            "leave_identity" => self.join(password),
             "confirm_second_factor" => {
                 let offer = api.begin_second_factor(&self.sender, password).expect(200).json();
                 let secret = offer["secret"].as_str().expect("a secret").to_owned();

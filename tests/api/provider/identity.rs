@@ -33,7 +33,7 @@ fn an_identity_is_joined_by_its_owner_who_has_just_proven_it() {
     // Once more is nothing new, but another one is, and so is another account.
     joined(&provider, &api, &ann, "ann-there");
     let taken = api.join(&bob, &code("&again=1"), Some(PASSWORD));
-    taken.refused(409, "Identity already in use");
+    taken.refused(409, "Identity already in use").has(json!({"reason": "IDENTITY_IN_USE"}));
     provider.person("else");
     let other = api.join(&ann, &code("&again=1"), Some(PASSWORD));
     other
@@ -128,7 +128,9 @@ fn what_ends_an_identity() {
     api.delete(&path(user.id()), &script).expect(403);
     // Without a password it is the only way in.
     api.database.run("UPDATE users SET password_hash = NULL WHERE username = 'stays'");
-    api.leave(&signed_in(&provider, &api), PASSWORD).refused(409, "The account has no password");
+    api.leave(signed_in(&provider, &api), PASSWORD)
+        .refused(409, "The account has no password")
+        .has(json!({"reason": "PASSWORD_MISSING"}));
 }
 
 #[test]

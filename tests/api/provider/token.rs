@@ -68,7 +68,9 @@ fn an_identity_makes_one_account_with_a_confirmed_address() {
         provider.claim("email_verified", verified);
         let code = api.provider_code(&provider, "");
         let answer = api.provider_token(&code, VERIFIER, None);
-        answer.refused(409, "The provider confirms no e-mail address");
+        answer
+            .refused(409, "The provider confirms no e-mail address")
+            .has(json!({"reason": "EMAIL_NOT_VERIFIED"}));
     }
     assert_eq!(api.database.count("users WHERE NOT is_development_admin"), 1);
 }
@@ -90,7 +92,9 @@ fn an_address_of_an_account_does_not_open_it() {
     other.claim("sub", "eve");
     let api = api.beside(&provider_settings(&other.issuer()));
     let code = api.provider_code(&other, "");
-    api.provider_token(&code, VERIFIER, None).refused(404, "No account has this identity");
+    api.provider_token(&code, VERIFIER, None)
+        .refused(404, "No account has this identity")
+        .has(json!({"reason": "NO_ACCOUNT"}));
     api.me(&eve).expect(200);
 }
 

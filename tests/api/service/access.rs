@@ -2,6 +2,7 @@
 //! admin's personal access tokens.
 
 use crate::harness::*;
+use crate::openapi::document::ALL_ON;
 
 pub type Row = (&'static str, &'static str, [u16; 6]);
 
@@ -35,6 +36,12 @@ pub const TABLE: &[Row] = &[
     ("DELETE", "/api/v1/auth/second-factor",               [401, 422, 422, 422, 403, 403]),
     ("POST",   "/api/v1/auth/second-factor/confirm",       [401, 422, 422, 422, 403, 403]),
     ("POST",   "/api/v1/auth/second-factor/recovery-codes",[401, 422, 422, 422, 403, 403]),
+    // Each is for anybody who comes with what a start or the provider has given.
+    ("GET",    "/api/v1/auth/oidc/start",                  [422, 422, 422, 422, 422, 422]),
+    ("GET",    "/api/v1/auth/oidc/callback",               [303, 303, 303, 303, 303, 303]),
+    ("POST",   "/api/v1/auth/oidc/token",                  [422, 422, 422, 422, 422, 422]),
+    ("POST",   "/api/v1/auth/oidc/join",                   [401, 422, 422, 422, 403, 403]),
+    ("DELETE", "/api/v1/auth/oidc",                        [401, 422, 422, 422, 403, 403]),
     ("GET",    "/api/v1/users/me",                         [401, 200, 200, 200, 200, 200]),
     ("PUT",    "/api/v1/users/me",                         [401, 200, 200, 200, 403, 403]),
     ("POST",   "/api/v1/users/change-password",            [401, 422, 422, 422, 403, 403]),
@@ -49,6 +56,7 @@ pub const TABLE: &[Row] = &[
     ("GET",    "/api/v1/users/{user}/tokens",              [401, 403, 403, 200, 403, 403]),
     ("DELETE", "/api/v1/users/{user}/tokens",              [401, 403, 403, 204, 403, 403]),
     ("DELETE", "/api/v1/users/{user}/second-factor",       [401, 403, 403, 204, 403, 403]),
+    ("DELETE", "/api/v1/users/{user}/identity",            [401, 403, 403, 204, 403, 403]),
     ("POST",   "/api/v1/users/{user}/password-link",       [401, 403, 403, 204, 403, 403]),
     ("GET",    "/api/v1/admin/users",                      [401, 403, 403, 200, 200, 200]),
     ("PUT",    "/api/v1/admin/users/{user}",               [401, 403, 403, 200, 200, 403]),
@@ -110,12 +118,8 @@ fn fill_in(path: &str, user: &str, other: &str, file: &str, public: &str) -> Str
 }
 
 /// The settings with which all endpoints of the table are there.
-fn settings() -> &'static [(&'static str, &'static str)] {
-    const ALL: [(&str, &str); 2] = [
-        ("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"),
-        ("CLOAKROOM_EMAIL_CONFIRMATION", "required"),
-    ];
-    if has_extras() { &ALL } else { &ALL[..1] }
+pub fn settings() -> &'static [(&'static str, &'static str)] {
+    if has_extras() { &ALL_ON } else { &ALL_ON[..1] }
 }
 
 fn new_public_file(api: &Server, owner: &Tokens) -> String {
@@ -181,6 +185,8 @@ fn with_authentication_off_everyone_is_the_development_admin() {
             ("POST", "/api/v1/users/me/delete"),
             ("POST", "/api/v1/users/change-password"),
             ("POST", "/api/v1/auth/tokens"),
+            ("POST", "/api/v1/auth/oidc/join"),
+            ("DELETE", "/api/v1/auth/oidc"),
             ("POST", "/api/v1/auth/second-factor"),
             ("DELETE", "/api/v1/auth/second-factor"),
             ("POST", "/api/v1/auth/second-factor/confirm"),
