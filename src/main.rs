@@ -2,7 +2,7 @@
 
 // Types that both builds name, such as errors and the columns of a second factor, have parts that the core build does
 // not use.
-#![cfg_attr(not(feature = "extras"), allow(dead_code))]
+#![cfg_attr(not(feature = "oidc"), allow(dead_code))]
 
 mod accounts;
 mod arguments;

@@ -1,6 +1,6 @@
--- Ends the identity of account $1, and so its sessions and personal tokens, if it has one. $2: version of the credentials
--- that were checked, or null; $3, $4, $5: actor, address and request id of the event. No row: there is no such account,
--- or it was changed.
+-- Ends the identity of account $1, and so its sessions and personal tokens, if it has one. $2: version of the
+-- credentials that were checked, or null; $3, $4, $5: actor, address and request id of the event. No row: there is no
+-- such account, or it was changed.
 WITH account AS (
     SELECT id, identity_subject FROM users
     WHERE id = $1 AND credentials_version = coalesce($2, credentials_version)

@@ -183,10 +183,10 @@ $$;
 
 CREATE TRIGGER outbox_limits BEFORE INSERT ON outbox FOR EACH ROW EXECUTE FUNCTION limit_mail();
 
--- Tells the owner of an account that its password, its e-mail address, its second factor or its identity was changed. It is a
--- trigger, so that the notice is stored in the transaction of the change, and no query can forget it. A hash that is
--- only renewed at a login leaves credentials_version as it is. Notices are queued in the order of their mailboxes, as
--- other statements do, so that they do not deadlock.
+-- Tells the owner of an account that its password, its e-mail address, its second factor or its identity was changed.
+-- It is a trigger, so that the notice is stored in the transaction of the change, and no query can forget it. A hash
+-- that is only renewed at a login leaves credentials_version as it is. Notices are queued in the order of their
+-- mailboxes, as other statements do, so that they do not deadlock.
 CREATE FUNCTION queue_notices() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     is_new_version boolean := NEW.credentials_version <> OLD.credentials_version;

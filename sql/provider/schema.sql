@@ -1,5 +1,5 @@
--- Sign-ins by an OpenID provider of the last minutes: a row for each state that a browser has brought back, so that none
--- is used twice, and in it the code that the browser got for it, and whom that proves.
+-- Sign-ins by an OpenID provider of the last minutes: a row for each state that a browser has brought back, so that
+-- none is used twice, and in it the code that the browser got for it, and whom that proves.
 CREATE TABLE provider_sign_ins (
     -- SHA-256 of the state, and of the code.
     state_hash bytea PRIMARY KEY,

@@ -1,9 +1,9 @@
 -- Creates an account without a username and signs it in, which is its last login. $1: id; $2: e-mail address; $3:
--- display name, of which an empty one is none; $4: password hash; $5: session; $6: its refresh token; $7: when its last
--- token expires; $8: the client's address, whose network is remembered; $9: its user agent; $10: request id of the
--- event; $11: key of the address; $12, $13: issuer and subject of the identity by which its owner signs in, which has
--- confirmed the address, or null; $14: when the session ends at the latest, or null. No row means that an account has the
--- address or the identity.
+-- display name, of which an empty one is none; $4: password hash; $5: session; $6: its refresh token; $7: when its
+-- last token expires; $8: the client's address, whose network is remembered; $9: its user agent; $10: request id of
+-- the event; $11: key of the address; $12, $13: issuer and subject of the identity by which its owner signs in, which
+-- has confirmed the address, or null; $14: when the session ends at the latest, or null. No row means that an account
+-- has the address or the identity.
 WITH registered AS (
     INSERT INTO users (id, username, email, email_key, name, password_hash, last_login, is_self_registered,
                        identity_issuer, identity_subject, identity_email, is_settled)
@@ -19,7 +19,8 @@ WITH registered AS (
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'auth.register', id, 'user', id, $8, $10,
-           jsonb_strip_nulls(jsonb_build_object('session_id', $5::uuid, 'by', CASE WHEN $13 IS NOT NULL THEN 'oidc' END))
+           jsonb_strip_nulls(jsonb_build_object('session_id', $5::uuid,
+                                                'by', CASE WHEN $13 IS NOT NULL THEN 'oidc' END))
     FROM registered
 )
 SELECT a.* FROM registered, account(registered) a

@@ -1,12 +1,12 @@
 -- Signs in user $1. $2: version of the credentials that were checked; $3: a renewed password hash, or null; $4:
 -- session; $5: its refresh token; $6: when its last token expires; $7: the client's address; $8: its user agent; $9:
--- request id of the event; $10: the most live sessions of a user; $11: the lifetime of an access token in seconds; $12:
--- time step of the code of the second factor, or null; $13: hash of a recovery code, or null; $14: when the session ends
--- at the latest, if an OpenID provider opens it, or null. No row means that the
--- account was changed, deactivated or deleted while its password was checked, or that it needs a code and does not take
--- this one. The code is taken and the session opened together or not at all.
--- The session has the epoch that the user's row has once it is locked, so an end of all sessions that it waited for
--- does not end this one. The client's network is remembered, and only the 20 latest networks of the account are kept.
+-- request id of the event; $10: the most live sessions of a user; $11: the lifetime of an access token in seconds;
+-- $12: time step of the code of the second factor, or null; $13: hash of a recovery code, or null; $14: when the
+-- session ends at the latest, if an OpenID provider opens it, or null. No row means that the account was changed,
+-- deactivated or deleted while its password was checked, or that it needs a code and does not take this one. The code
+-- is taken and the session opened together or not at all. The session has the epoch that the user's row has once it is
+-- locked, so an end of all sessions that it waited for does not end this one. The client's network is remembered, and
+-- only the 20 latest networks of the account are kept.
 WITH signed_in AS (
     UPDATE users
     SET last_login = now(), password_hash = coalesce($3, password_hash),
@@ -36,7 +36,8 @@ WITH signed_in AS (
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'auth.login'::audit_action, id, 'user', id, $7, $9::uuid,
-           jsonb_strip_nulls(jsonb_build_object('session_id', $4::uuid, 'by', CASE WHEN $14 IS NOT NULL THEN 'oidc' END))
+           jsonb_strip_nulls(jsonb_build_object('session_id', $4::uuid,
+                                                'by', CASE WHEN $14 IS NOT NULL THEN 'oidc' END))
     FROM signed_in
     UNION ALL
     SELECT 'second_factor.recovery', id, 'user', id, $7, $9,

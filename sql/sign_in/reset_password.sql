@@ -1,10 +1,10 @@
 -- Uses a password reset token. $1: user; $2: version of the credentials the token was made for; $3: the new password
--- hash, or null; $4: id of the record of the use; $5: hash of the token; $6: when the token expires; $7, $8: address and request
--- id of the event; $9, $10, $11: issuer, subject and address of the identity that the account has in place of a password,
--- or null. Whoever proves the mailbox has the account alone, so the former password and the former identity end.
--- New password, record and end of all sessions happen together or not at all. The version allows one use, and none
--- after the password, the e-mail address or is_active has changed. The account is settled from now on, because its
--- owner reads the mail of its address. No row means that the token is not valid.
+-- hash, or null; $4: id of the record of the use; $5: hash of the token; $6: when the token expires; $7, $8: address
+-- and request id of the event; $9, $10, $11: issuer, subject and address of the identity that the account has in place
+-- of a password, or null. Whoever proves the mailbox has the account alone, so the former password and the former
+-- identity end. New password, record and end of all sessions happen together or not at all. The version allows one
+-- use, and none after the password, the e-mail address or is_active has changed. The account is settled from now on,
+-- because its owner reads the mail of its address. No row means that the token is not valid.
 WITH changed AS (
     UPDATE users
     SET password_hash = $3,

@@ -65,8 +65,8 @@ pub fn send_password_link(context: &mut RequestContext, admin: &Admin) -> Result
     Ok(Response::empty(204))
 }
 
-/// `DELETE /api/v1/users/{user_id}/identity`: ends the identity at an OpenID provider of a user, if there is one, and so
-/// the sessions that the provider has opened and all personal access tokens.
+/// `DELETE /api/v1/users/{user_id}/identity`: ends the identity at an OpenID provider of a user, if there is one, and
+/// so the sessions that the provider has opened and all personal access tokens.
 pub fn end_identity_of_user(context: &mut RequestContext, _: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     match end_identity(&context.db, id, None)? {
@@ -75,8 +75,8 @@ pub fn end_identity_of_user(context: &mut RequestContext, _: &Admin) -> Result<R
     }
 }
 
-/// Ends the identity of an account, whose credentials must be at the version, if one is given. Returns false if they are
-/// not, or if there is no such account.
+/// Ends the identity of an account, whose credentials must be at the version, if one is given. Returns false if they
+/// are not, or if there is no such account.
 pub fn end_identity(db: &Database, id: Uuid, version: Option<i32>) -> Result<bool, Error> {
     let params: SqlParams = &[&id, &version, &db.actor, &db.address, &db.request_id];
     Ok(!db.write(sql!("accounts/end_identity"), params)?.is_empty())

@@ -116,7 +116,8 @@ fn make_account(
     Ok(())
 }
 
-/// Gives an account its new address, if the password is right, or the identity that a code proves. A refusal is an event of the audit log.
+/// Gives an account its new address, if the password is right, or the identity that a code proves. A refusal is an
+/// event of the audit log.
 fn change_email(
     context: &mut RequestContext,
     change: &EmailChange,

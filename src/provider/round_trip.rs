@@ -1,5 +1,5 @@
-//! A browser's way to the provider and back. What must be known when it comes back is sealed in a cookie, so that nobody
-//! stores anything who only starts.
+//! A browser's way to the provider and back. What must be known when it comes back is sealed in a cookie, so that
+//! nobody stores anything who only starts.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

@@ -25,9 +25,9 @@ use crate::{audit, changes, confirmation, links, personal_tokens, second_factor,
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
 /// Finds the endpoint for the method and the path of a request, whose client is on this host if `is_local`. `HEAD` has
-/// the endpoint of `GET`, unless that changes something (RFC 9110, 9.3.2). Fails with [`Error::RouteNotFound`] if no endpoint has the path, with that or
-/// [`Error::FeatureOff`] if the settings switch it off, and with [`Error::MethodNotAllowed`] if endpoints for other
-/// methods have it.
+/// the endpoint of `GET`, unless that changes something (RFC 9110, 9.3.2). Fails with [`Error::RouteNotFound`] if no
+/// endpoint has the path, with that or [`Error::FeatureOff`] if the settings switch it off, and with
+/// [`Error::MethodNotAllowed`] if endpoints for other methods have it.
 ///
 /// The path is split before its segments are decoded, so that an encoded slash does not split a segment. One trailing
 /// slash is ignored. Bytes that are not UTF-8 are replaced: no literal segment has the character that takes their

@@ -126,8 +126,8 @@ pub fn check_code(
     account.second_factor.as_ref().map(check).transpose()
 }
 
-/// Signs in to an account whose owner has proven who they are, and responds with a pair of tokens. `ends_at` is when the
-/// session ends at the latest, if an OpenID provider opens it.
+/// Signs in to an account whose owner has proven who they are, and responds with a pair of tokens. `ends_at` is when
+/// the session ends at the latest, if an OpenID provider opens it.
 pub fn open_session(
     context: &mut RequestContext,
     account: &LoginAccount,
@@ -279,8 +279,8 @@ pub fn request_password_reset(context: &mut RequestContext) -> Result<Response, 
     response::message("If the e-mail exists, a reset message has been sent")
 }
 
-/// `POST /api/v1/auth/reset-password`: sets a new password, or joins an identity in its place, once for each reset token,
-/// and ends all sessions.
+/// `POST /api/v1/auth/reset-password`: sets a new password, or joins an identity in its place, once for each reset
+/// token, and ends all sessions.
 pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
     let refused = &context.app.refused_passwords;
     let (token, chosen) = context.request.json()?.read(|body| {

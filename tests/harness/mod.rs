@@ -15,7 +15,6 @@ mod http_message;
 mod installation;
 mod jwt;
 mod nginx;
-#[cfg(feature = "oidc")]
 mod openid_provider;
 mod port;
 mod process;
@@ -53,7 +52,6 @@ pub use http_message::*;
 pub use installation::*;
 pub use jwt::*;
 pub use nginx::*;
-#[cfg(feature = "oidc")]
 pub use openid_provider::*;
 pub use port::*;
 pub use process::*;

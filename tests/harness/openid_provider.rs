@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use jwt_simple::prelude::{
-    ECDSAP256KeyPairLike, ES256KeyPair, JWTClaims, PS256KeyPair, RS256KeyPair, RSAKeyPairLike,
+    ECDSAP256KeyPairLike, ES256KeyPair, JWTClaims, KeyMetadata, PS256KeyPair, RS256KeyPair,
+    RSAKeyPairLike,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::certificates::ServerCertificate;
 use super::http_message::HttpMessage;
 use super::{Anonymous, Answer, Credentials, Port, Server, now};
 
@@ -68,6 +69,15 @@ impl ProviderKey {
         with_pair!(self, id, |pair| pair.sign(claims)).expect("a token")
     }
 
+    /// The same with more about the key in its header, which anybody can write there.
+    pub fn sign_with(&self, more: &KeyMetadata, claims: &Value) -> String {
+        let ProviderKey::Es256(bytes) = self else { panic!("another key") };
+        let mut pair = ES256KeyPair::from_bytes(bytes).expect("a key");
+        pair.attach_metadata(more.clone()).expect("metadata");
+        pair.sign(serde_json::from_value::<JWTClaims<Value>>(claims.clone()).expect("claims"))
+            .expect("a token")
+    }
+
     /// The public key, with more members.
     pub fn public(&self, more: Value) -> Value {
         let text = with_pair!(self, None::<&str>, |pair| pair.public_key().to_jwk());
@@ -107,10 +117,12 @@ pub struct ProviderState {
     pub requests: Vec<(String, String)>,
     /// The codes that it has given out, with the nonce and the challenge of each.
     codes: BTreeMap<String, (String, String)>,
+    issuer: String,
 }
 
 pub struct OpenIdProvider {
     pub port: Port,
+    issuer: String,
     state: Arc<Mutex<ProviderState>>,
 }
 
@@ -127,6 +139,20 @@ pub struct Departure {
 
 impl OpenIdProvider {
     pub fn start() -> OpenIdProvider {
+        OpenIdProvider::serve(None, "")
+    }
+
+    /// Starts one whose issuer has this path.
+    pub fn start_at(path: &str) -> OpenIdProvider {
+        OpenIdProvider::serve(None, path)
+    }
+
+    /// Starts one whose connections are encrypted. The name in its certificate must be `localhost`.
+    pub fn start_with_tls(certificate: ServerCertificate) -> OpenIdProvider {
+        OpenIdProvider::serve(Some(certificate), "")
+    }
+
+    fn serve(certificate: Option<ServerCertificate>, path: &str) -> OpenIdProvider {
         let key = ProviderKey::new();
         let state = ProviderState {
             document: BTreeMap::new(),
@@ -139,15 +165,24 @@ impl OpenIdProvider {
             replies: BTreeMap::new(),
             requests: Vec::new(),
             codes: BTreeMap::new(),
+            issuer: String::new(),
         };
         let state = Arc::new(Mutex::new(state));
-        let shared = state.clone();
-        let port = Port::open(move |socket| serve(socket, &shared));
-        OpenIdProvider { port, state }
+        let (shared, is_encrypted) = (state.clone(), certificate.is_some());
+        let port = Port::open(move |socket| match &certificate {
+            None => serve(socket, &shared),
+            Some(certificate) => serve(certificate.encrypt(socket), &shared),
+        });
+        let issuer = match is_encrypted {
+            true => format!("https://localhost:{}{path}", port.address.port()),
+            false => format!("http://{}{path}", port.address),
+        };
+        state.lock().expect("no panic").issuer = issuer.clone();
+        OpenIdProvider { port, issuer, state }
     }
 
     pub fn issuer(&self) -> String {
-        format!("http://{}", self.port.address)
+        self.issuer.clone()
     }
 
     /// Starts a service that knows it.
@@ -267,14 +302,17 @@ impl Server {
     }
 }
 
-fn serve(socket: TcpStream, state: &Mutex<ProviderState>) {
+fn serve(socket: impl Read + Write, state: &Mutex<ProviderState>) {
     let mut stream = BufReader::new(socket);
     while let Ok(request) = HttpMessage::read(&mut stream, true) {
-        let path = request.word(1).to_owned();
+        let target = request.word(1).to_owned();
         let body = String::from_utf8_lossy(&request.body).into_owned();
+        let path;
         let reply = {
             let mut state = state.lock().expect("no panic");
             state.requests.push((request.head.clone(), body));
+            let base = state.issuer.split('/').skip(3).map(|part| format!("/{part}"));
+            path = target.strip_prefix(&base.collect::<String>()).unwrap_or_default().to_owned();
             state.replies.get(&path).cloned()
         };
         let answer = match reply {
@@ -301,7 +339,7 @@ fn serve(socket: TcpStream, state: &Mutex<ProviderState>) {
 }
 
 fn answer(request: &HttpMessage, path: &str, state: &mut ProviderState) -> HttpMessage {
-    let issuer = format!("http://{}", request.header("host"));
+    let issuer = state.issuer.clone();
     let json = |status, body: &Value| HttpMessage::answer(status, "", body.to_string().as_bytes());
     match path {
         "/.well-known/openid-configuration" => {

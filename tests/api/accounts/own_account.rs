@@ -2,8 +2,8 @@
 
 use crate::harness::*;
 
-const EVERYTHING_BUT_STATS: &str = "created_at email file_quota id is_active last_login name permissions role \
-                                    second_factor storage_quota updated_at username";
+const EVERYTHING_BUT_STATS: &str = "created_at email file_quota has_identity has_password id is_active last_login \
+                                    name permissions role second_factor storage_quota updated_at username";
 
 #[test]
 fn registration_by_username_gives_the_full_user() {

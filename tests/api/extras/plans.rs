@@ -33,7 +33,7 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
      mail/sweep personal_tokens/sweep db/removals/contents db/removals/contents_due db/removals/due db/removals/expire \
      db/removals/forget_contents db/removals/list_contents db/removals/make_room db/removals/make_room_of_user \
      db/removals/remove changes/forget request/latest_changes \
-     mail/insert_counted_resets mail/sweep_resets \
+     mail/insert_counted_resets mail/sweep_resets provider/sweep \
      db/schema_history/unsuited sign_in/end_epoch sign_in/sweep sign_in/sweep_networks \
      db/stats/fold",
     // Only by tests of clients.
@@ -165,7 +165,7 @@ fn statements() -> BTreeMap<String, String> {
 }
 
 /// Uses every endpoint whose statements have parameters. `n` makes names unique.
-fn tour(api: &Server, root: &Tokens, n: i64) {
+fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     let name = format!("user{n}");
     let email = format!("{name}@example.com");
     let id = api.register(&name).expect(201).id();
@@ -212,6 +212,10 @@ fn tour(api: &Server, root: &Tokens, n: i64) {
     let factor = api.new_second_factor(&tokens, PASSWORD);
     api.login_with_code(&name, PASSWORD, &factor.wrong_code()).expect(401);
     api.login_with_code(&name, PASSWORD, &factor.code()).expect(200);
+    provider.person(&name);
+    api.join(&tokens, &api.provider_code(provider, "&again=1"), Some(PASSWORD)).expect(204);
+    api.provider_token(&api.provider_code(provider, ""), VERIFIER, None).expect(401);
+    api.delete(&format!("/users/{id}/identity"), root).expect(204);
     api.renew_recovery_codes(&tokens, PASSWORD, &factor.recovery_codes[0]).expect(200);
     api.forget_used_codes();
     api.disable_second_factor(&tokens, PASSWORD, &factor.code()).expect(204);
@@ -238,6 +242,9 @@ fn no_statement_is_planned_anew_for_each_request() {
         ("CLOAKROOM_STORAGE_QUOTA", "100000000"),
         ("CLOAKROOM_MAX_UPLOAD_SIZE", "200000000"),
     ];
+    let provider = OpenIdProvider::start();
+    let issuer = provider.issuer();
+    let settings = [&settings[..], &provider_settings(&issuer)].concat();
     let api = Server::spawn(command(&proxy.url, &data, &settings), &database, &data);
     let root = api.sign_up_admin("root");
     // Plans depend on the size of the tables.
@@ -259,7 +266,7 @@ fn no_statement_is_planned_anew_for_each_request() {
         api.list_files(&without_session, "").expect(200);
     }
     for n in 0..RUNS {
-        tour(&api, &root, n);
+        tour(&api, &provider, &root, n);
     }
     // Requests that come together are authenticated by one statement.
     thread::scope(|scope| {

@@ -1,6 +1,15 @@
 //! The way back from the provider: the state, and the ID token.
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Nonce};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use jwt_simple::prelude::KeyMetadata;
+use sha2::{Digest, Sha256};
 
 use crate::harness::*;
 
@@ -158,6 +167,105 @@ fn keys_are_chosen_by_id_or_as_the_only_one() {
 
 fn provider_issuer(state: &ProviderState) -> String {
     state.claims.get("iss").map(Value::to_string).unwrap_or_default()
+}
+
+#[test]
+fn a_new_key_is_fetched_at_most_once_a_minute() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[]);
+    let begin = Instant::now();
+    api.provider_code(&provider, "");
+    let new = ProviderKey::new();
+    provider.with(|state| {
+        state.keys = vec![new.public(json!({"kid": "second"}))];
+        (state.key, state.key_id) = (new.clone(), Some("second".to_owned()));
+    });
+    let come_back = || {
+        let departure = api.depart("");
+        api.come_back(&provider.authorize(&departure), &departure.cookie)
+    };
+    for _ in 0..5 {
+        assert_eq!(come_back(), "error=invalid");
+    }
+    assert_eq!(provider.count("/keys"), 1);
+    wait_until(|| {
+        thread::sleep(Duration::from_secs(1)); // each look is a whole sign-in
+        come_back().starts_with("code=")
+    });
+    assert_eq!(provider.count("/keys"), 2);
+    assert!(begin.elapsed() >= Duration::from_secs(59), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_token_does_not_say_where_its_key_is() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[]);
+    let other = ProviderKey::new();
+    let url = format!("{}/other-keys", provider.issuer());
+    let keys = json!({"keys": [other.public(json!({}))]}).to_string().into_bytes();
+    provider.reply("/other-keys", Reply::With(200, String::new(), keys));
+    let departure = api.depart("");
+    let claims = json!({
+        "iss": provider.issuer(), "sub": "ann", "aud": CLIENT_ID, "iat": now(), "exp": now() + 300,
+        "nonce": departure.query["nonce"],
+    });
+    let more = KeyMetadata::default().with_key_set_url(&url).with_certificate_url(&url);
+    let token = other.sign_with(&more, &claims);
+    provider.with(|state| state.token = Some(token));
+    let query = provider.authorize(&departure);
+    assert_eq!(api.come_back(&query, &departure.cookie), "error=invalid");
+    assert_eq!(provider.count("/other-keys"), 0);
+    // With the key of the provider these claims are good.
+    let departure = api.depart("");
+    let claims = with_member(&claims, "nonce", departure.query["nonce"].as_str());
+    provider.with(|state| state.token = Some(state.key.sign(None, &claims)));
+    let query = provider.authorize(&departure);
+    assert!(api.come_back(&query, &departure.cookie).starts_with("code="));
+}
+
+/// What the service seals, by the key of the settings of tests.
+fn sealed(purpose: &[u8], plain: &[u8]) -> String {
+    let derive = |label: &[u8]| Sha256::digest([label, SECRET.as_bytes()].concat());
+    let id = derive(b"cloakroom sealing key id:");
+    let (prefix, nonce) = ([&[1][..], &id[..8]].concat(), [7; 12]);
+    let aad = [&prefix[..], purpose].concat();
+    let cipher = Aes256Gcm::new(&derive(b"cloakroom sealing key:"));
+    let payload = Payload { msg: plain, aad: &aad };
+    let text = cipher.encrypt(&Nonce::from(nonce), payload).expect("a text");
+    BASE64_URL_SAFE_NO_PAD.encode([&prefix[..], &nonce, &text].concat())
+}
+
+#[test]
+fn a_cookie_is_good_for_ten_minutes_and_one_issuer() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[]);
+    let purpose = &b"cloakroom sign-in by an OpenID provider"[..];
+    let secret = [5; 32];
+    let of =
+        |label: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest([label, &secret].concat()));
+    for (purpose, age, issuer, expected) in [
+        (purpose, 30, provider.issuer(), "code="),
+        (purpose, 590, provider.issuer(), "code="),
+        (purpose, 601, provider.issuer(), "error=expired"),
+        (purpose, 30, "https://login.example.com".to_owned(), "error=invalid"),
+        (b"another purpose", 30, provider.issuer(), "error=expired"),
+    ] {
+        let challenge = challenge_of(VERIFIER);
+        let (began, texts) = ((now() - age).to_be_bytes(), format!("{challenge}{issuer}"));
+        let plain = [&secret[..], &began, &[0], texts.as_bytes()].concat();
+        let departure = api.depart("");
+        let (state, nonce) = (of(b"state"), of(b"nonce"));
+        let mut departure = Departure { cookie: String::new(), ..departure };
+        departure.query.insert("nonce".to_owned(), nonce);
+        departure.query.insert("code_challenge".to_owned(), challenge_of(&of(b"verifier")));
+        departure.query.insert("state".to_owned(), state.clone());
+        let name = format!("oidc-{:x}", Sha256::digest(&state)[0] >> 4);
+        let cookie = format!("{name}={}", sealed(purpose, &plain));
+        let fragment = api.come_back(&provider.authorize(&departure), &cookie);
+        assert!(fragment.starts_with(expected), "{age} {issuer}: {fragment}");
+        // The same state again.
+        api.database.run("DELETE FROM provider_sign_ins");
+    }
 }
 
 #[test]

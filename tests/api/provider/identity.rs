@@ -158,6 +158,20 @@ fn a_mailed_link_joins_an_identity_in_place_of_a_password() {
     provider.person("former");
     let code = api.provider_code(&provider, "");
     api.provider_token(&code, VERIFIER, None).expect(404);
+    // An invitation is a mailed link, too.
+    let root = api.sign_up_admin("root");
+    let wanted = json!({"email": "cyd@example.com", "name": "Cyd", "invite": true});
+    api.create_user(&root, wanted).expect(201);
+    let line = eventually(|| {
+        let lines = api.database.logged("password reset token");
+        lines.into_iter().find(|line| !line.contains(&token))
+    });
+    let invitation = line.split_whitespace().last().expect("a token").to_owned();
+    provider.person("cyd-there");
+    let code = api.provider_code(&provider, "");
+    reset(json!({"token": invitation, "oidc": {"code": code, "verifier": VERIFIER}})).expect(200);
+    let cyd = api.me(signed_in(&provider, &api)).expect(200);
+    cyd.has(json!({"email": "cyd@example.com", "has_password": false, "has_identity": true}));
     // An identity that another account has is refused, and the link stays good.
     api.register("bob").expect(201);
     let token = api.reset_token("bob@example.com");
@@ -178,8 +192,7 @@ fn a_fresh_code_takes_the_place_of_the_current_password() {
         |more: &str| json!({"code": api.provider_code(&provider, more), "verifier": VERIFIER});
     let invalid = "Invalid or expired code";
     let change = |proof: Value| {
-        let mut body = json!({"new_password": NEW_PASSWORD, "oidc": proof});
-        body["new_password"] = json!(NEW_PASSWORD);
+        let body = json!({"new_password": NEW_PASSWORD, "oidc": proof});
         api.post("/users/change-password", &ann, body)
     };
     change(oidc("")).refused(400, invalid);
@@ -195,6 +208,28 @@ fn a_fresh_code_takes_the_place_of_the_current_password() {
     api.update_me(&ann, body).expect(200);
     let begun = api.post("/auth/second-factor", &ann, json!({"oidc": oidc("&again=1")}));
     begun.expect(200);
+    // Also where there is more to prove, and where an address is confirmed.
+    let factor = api.new_second_factor(&ann, NEW_PASSWORD);
+    let body = json!({"oidc": oidc("&again=1"), "code": factor.recovery_codes[0]});
+    api.request("DELETE", "/auth/second-factor").by(&ann).json(body).send().expect(204);
+    let confirming = api.beside(
+        &[
+            &provider_settings(&provider.issuer())[..],
+            &[("CLOAKROOM_EMAIL_CONFIRMATION", "required")],
+        ]
+        .concat(),
+    );
+    let token = confirming.confirmation_token(|| {
+        let wish = json!({"email": "b@example.com", "oidc": oidc("&again=1")});
+        confirming.update_me(&ann, wish).expect(200);
+    });
+    let confirm = |proof: Value| {
+        let body = json!({"token": token, "oidc": proof});
+        confirming.post("/auth/confirm-email", Anonymous, body)
+    };
+    confirm(oidc("")).refused(400, invalid);
+    confirm(oidc("&again=1")).expect(200);
+    api.me(&ann).expect(200).has(json!({"email": "b@example.com"}));
     // But not to leave, and not for an account without an identity.
     let body = json!({"oidc": oidc("&again=1")});
     api.request("DELETE", "/auth/oidc").by(&ann).json(body).send().expect(422);

@@ -1,5 +1,6 @@
 //! What a provider does wrong, and what becomes of those who wait for it.
 
+use std::thread;
 use std::time::Instant;
 
 use crate::harness::*;
@@ -81,6 +82,23 @@ fn what_all_wait_for_is_fetched_once() {
 }
 
 #[test]
+fn a_provider_is_known_by_its_authority() {
+    let authority = CertificateAuthority::create();
+    let provider = OpenIdProvider::start_with_tls(authority.certify("localhost"));
+    let https = ("CLOAKROOM_PUBLIC_URL", "https://files.example.com");
+    let file = authority.file();
+    let api = provider.service(&[https, ("CLOAKROOM_OIDC_CA", &file)]);
+    api.provider_code(&provider, "");
+    // The system does not trust it, and neither does who names another one.
+    provider.service(&[https]).start_sign_in("").expect(503);
+    let other = CertificateAuthority::create();
+    provider.service(&[https, ("CLOAKROOM_OIDC_CA", &other.file())]).start_sign_in("").expect(503);
+    // Nor is it believed under another name.
+    let impostor = OpenIdProvider::start_with_tls(authority.certify("login.example.com"));
+    impostor.service(&[https, ("CLOAKROOM_OIDC_CA", &file)]).start_sign_in("").expect(503);
+}
+
+#[test]
 fn a_provider_that_hangs_holds_little() {
     let provider = OpenIdProvider::start();
     let api = provider.service(&[]);
@@ -89,7 +107,16 @@ fn a_provider_that_hangs_holds_little() {
     provider.reply("/token", Reply::Nothing);
     let before = api.peak_memory();
     let began = Instant::now();
-    let found = parallel(40, |i| (api.come_back(&queries[i], &ways[i].cookie), began.elapsed()));
+    let running = || api.metric("cloakroom_requests_running").expect("the gauge") as usize - 1;
+    let found = thread::scope(|scope| {
+        let found = scope.spawn(|| {
+            parallel(40, |i| (api.come_back(&queries[i], &ways[i].cookie), began.elapsed()))
+        });
+        wait_until(|| provider.count("/token") == 4);
+        // The others have gone before these four come to an end.
+        wait_until(|| running() <= 4);
+        found.join().expect("no panic")
+    });
     assert!(found.iter().all(|(fragment, _)| fragment == "error=unavailable"), "{found:?}");
     // Four wait for it, and the others for their turn only.
     assert_eq!(provider.count("/token"), 4);

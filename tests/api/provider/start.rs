@@ -44,14 +44,17 @@ fn the_cookie_is_small_sealed_and_only_for_this_service() {
         assert!(query.values().all(|text| !value.contains(text.as_str())));
         names.insert(name.to_owned());
     }
+    // The longest issuer and the longest name of the cookie.
+    let issuer = format!("/{}", "a".repeat(199 - provider.issuer().len()));
+    let long = OpenIdProvider::start_at(&issuer);
+    assert_eq!(long.issuer().len(), 200);
+    let https = ("CLOAKROOM_PUBLIC_URL", "https://files.example.com");
+    let set_cookie = long.service(&[https]).depart("").set_cookie;
+    assert!(set_cookie.len() <= 512, "{}: {set_cookie}", set_cookie.len());
     assert!(
         names.len() <= 16 && names.iter().all(|name| name.len() == "oidc-0".len()),
         "{names:?}"
     );
-    let issuer = provider.issuer();
-    let https = [("CLOAKROOM_PUBLIC_URL", "https://files.example.com")];
-    let api = Server::start(&[&provider_settings(&issuer)[..], &https].concat());
-    let set_cookie = api.depart("").set_cookie;
     assert!(set_cookie.starts_with("__Host-oidc-") && set_cookie.ends_with("; Secure"));
 }
 

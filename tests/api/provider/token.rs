@@ -95,7 +95,31 @@ fn an_address_of_an_account_does_not_open_it() {
     api.provider_token(&code, VERIFIER, None)
         .refused(404, "No account has this identity")
         .has(json!({"reason": "NO_ACCOUNT"}));
+    // A right verifier uses the code up, whatever the answer.
+    api.provider_token(&code, VERIFIER, None).refused(400, "Invalid or expired code");
     api.me(&eve).expect(200);
+}
+
+#[test]
+fn accounts_that_the_provider_makes_are_counted() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[
+        REGISTRATION,
+        ("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8"),
+        ("CLOAKROOM_RATE_LIMIT_ENABLED", "true"),
+        ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1"),
+    ]);
+    let sign_in = |name: &str, address: &str| {
+        provider.person(name);
+        let code = api.provider_code(&provider, "");
+        let request = api.request("POST", "/auth/oidc/token").header("X-Forwarded-For", address);
+        request.json(json!({"code": code, "verifier": VERIFIER})).send()
+    };
+    sign_in("ann", "203.0.113.7").expect(200);
+    sign_in("bob", "203.0.113.7").expect(429);
+    // Who has an account makes none.
+    sign_in("ann", "203.0.113.7").expect(200);
+    sign_in("bob", "198.51.100.7").expect(200);
 }
 
 #[test]
@@ -131,6 +155,8 @@ fn a_second_factor_is_asked_for_and_the_code_waits_for_it() {
     let token = |otp: Option<&str>| api.provider_token(&code, VERIFIER, otp);
     token(None).refused(401, "Second factor required");
     token(Some(&factor.wrong_code())).refused(401, "Invalid code");
+    let failures = "audit_events WHERE action = 'auth.login' AND outcome = 'failure' AND details ->> 'by' = 'oidc'";
+    wait_until(|| api.database.count(failures) == 2);
     token(Some(&factor.code())).expect(200);
     token(Some(&factor.code())).refused(400, "Invalid or expired code");
     // Five tries use it up.
@@ -170,18 +196,27 @@ fn a_session_of_the_provider_ends_when_the_settings_say_so() {
 fn only_administrators_sign_in_with_passwords_if_the_settings_say_so() {
     let provider = OpenIdProvider::start();
     let issuer = provider.issuer();
-    let (api, [_root, _ann]) = Server::with_users(&[], ["root", "ann"]);
+    let (api, [_, ann]) = Server::with_users(&[], ["root", "ann"]);
     let admins = [("CLOAKROOM_PASSWORD_LOGIN", "admins"), ("CLOAKROOM_OIDC_NAME", "Example Login")];
     let api = api.beside(&[&provider_settings(&issuer)[..], &admins].concat());
     api.login("root", PASSWORD).expect(200);
     api.login("ann", PASSWORD)
         .refused(403, "Sign in with Example Login")
         .has(json!({"reason": "PROVIDER_REQUIRED"}));
+    // Neither does who has a second factor come to it.
+    let bob = api.beside(&[]).sign_up("bob");
+    api.new_second_factor(&bob, PASSWORD);
+    api.login("bob", PASSWORD).refused(403, "Sign in with Example Login");
+    // A password is of use elsewhere, and changed and reset as ever.
+    api.change_password(&ann, PASSWORD, NEW_PASSWORD).expect(200);
+    api.reset_password(&api.reset_token("ann@example.com"), PASSWORD).expect(200);
     api.login("ann", NEW_PASSWORD).refused(401, "Invalid username or password");
     api.register("bob").refused(404, "This feature is not available");
     api.database.run("UPDATE users SET is_active = false WHERE username = 'ann'");
     api.login("ann", PASSWORD).refused(403, "Inactive or deleted user.");
-    assert_eq!(api.database.count("audit_events WHERE outcome = 'failure' AND details = '{}'"), 0);
+    // The only failed sign-ins are those with a wrong password, and to an inactive account.
+    let failures = "audit_events WHERE action = 'auth.login' AND outcome = 'failure'";
+    wait_until(|| api.database.count(failures) == 2);
 }
 
 #[test]
