@@ -3,7 +3,8 @@ CREATE FUNCTION complete_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     -- A link for a password reset is good for one version of the credentials. A change of is_active raises it too, so a
     -- link from before a deactivation stays dead when the account is active again; and so does one of the identity.
-    IF (NEW.is_active <> OLD.is_active OR NEW.identity_subject IS DISTINCT FROM OLD.identity_subject)
+    IF (NEW.is_active <> OLD.is_active
+        OR (NEW.identity_issuer, NEW.identity_subject) IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject))
        AND NEW.credentials_version = OLD.credentials_version THEN
         NEW.credentials_version := OLD.credentials_version + 1;
     END IF;
@@ -44,7 +45,7 @@ $$;
 -- Not for an upload, which changes none of these columns.
 CREATE TRIGGER users_complete_change BEFORE UPDATE ON users FOR EACH ROW
 WHEN (NEW.is_active <> OLD.is_active OR NEW.is_deleted <> OLD.is_deleted
-      OR NEW.identity_subject IS DISTINCT FROM OLD.identity_subject
+      OR (NEW.identity_issuer, NEW.identity_subject) IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject)
       OR NEW.second_factor_sealed IS DISTINCT FROM OLD.second_factor_sealed
       OR NEW.password_hash IS DISTINCT FROM OLD.password_hash)
 EXECUTE FUNCTION complete_change();
@@ -56,7 +57,7 @@ EXECUTE FUNCTION complete_change();
 CREATE FUNCTION end_with_account() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM personal_tokens WHERE user_id = NEW.id;
-    IF NEW.identity_subject IS DISTINCT FROM OLD.identity_subject THEN
+    IF (NEW.identity_issuer, NEW.identity_subject) IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject) THEN
         UPDATE sessions SET ended_at = now()
         WHERE user_id = NEW.id AND epoch = NEW.session_epoch AND ended_at IS NULL AND ends_at IS NOT NULL;
     END IF;
@@ -72,11 +73,15 @@ END
 $$;
 
 -- The password has changed only if both its hash and the version of the credentials differ. A login that renews a hash
--- of outdated cost changes only the hash, and a new e-mail address only the version.
+-- of outdated cost changes only the hash, and a new e-mail address only the version. A link that was mailed may join
+-- the identity again that an account without a password has.
 CREATE TRIGGER users_end_with_account AFTER UPDATE ON users FOR EACH ROW
 WHEN (OLD.is_active AND NOT NEW.is_active
       OR NOT OLD.is_deleted AND NEW.is_deleted
-      OR OLD.identity_subject IS NOT NULL AND NEW.identity_subject IS DISTINCT FROM OLD.identity_subject
+      OR OLD.identity_subject IS NOT NULL
+         AND (NEW.identity_issuer, NEW.identity_subject) IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject)
+      OR OLD.password_hash IS NULL AND OLD.email_key = NEW.email_key
+         AND OLD.credentials_version <> NEW.credentials_version
       OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
          AND OLD.credentials_version <> NEW.credentials_version)
 EXECUTE FUNCTION end_with_account();

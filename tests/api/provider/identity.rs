@@ -183,6 +183,27 @@ fn a_mailed_link_joins_an_identity_in_place_of_a_password() {
 }
 
 #[test]
+fn whoever_proves_the_mailbox_has_the_account_alone_also_with_the_same_identity() {
+    let providers = [OpenIdProvider::start(), OpenIdProvider::start()];
+    let api = providers[0].service(&[]);
+    let mut signed_in = api.sign_up("ann");
+    // The same person three times, and then somebody of the same subject at another provider.
+    for provider in [&providers[0], &providers[0], &providers[0], &providers[1]] {
+        let api = api.beside(&provider_settings(&provider.issuer()));
+        provider.person("ann-there");
+        let script = api.new_token(&signed_in, false);
+        let token = api.reset_token("ann@example.com");
+        let code = api.provider_code(provider, "");
+        let body = json!({"token": token, "oidc": {"code": code, "verifier": VERIFIER}});
+        api.post("/auth/reset-password", Anonymous, body).expect(200);
+        api.me(&signed_in).expect(401);
+        api.me(&script).expect(401);
+        let code = api.provider_code(provider, "");
+        signed_in = api.provider_token(&code, VERIFIER, None).expect(200).tokens();
+    }
+}
+
+#[test]
 fn a_fresh_code_takes_the_place_of_the_current_password() {
     let provider = OpenIdProvider::start();
     let api = provider.service(&[("CLOAKROOM_EMAIL_CHANGE_REQUIRES_PASSWORD", "true")]);

@@ -72,6 +72,8 @@ const RULES: &[Rule] = &[
     ("What ends an identity ends its sessions and all tokens", "", "identity::what_ends_an_identity"),
     ("Who opens a mailed link has the account alone", "",
         "identity::a_mailed_link_joins_an_identity_in_place_of_a_password"),
+    ("The same, if the account has no password and has this identity already", "",
+        "identity::whoever_proves_the_mailbox_has_the_account_alone_also_with_the_same_identity"),
     ("A fresh code takes the place of the current password, of its identity alone", "",
         "identity::a_fresh_code_takes_the_place_of_the_current_password"),
     ("What all wait for is fetched once", "", "outage::what_all_wait_for_is_fetched_once"),
