@@ -1,6 +1,6 @@
 // What the pages of one's own account share: their navigation, a field, and dialogs of what is shown only once.
 
-import { del } from "./api.js";
+import { del, service } from "./api.js";
 import { button, pageHead } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { el, focusOn } from "./dom.js";
@@ -8,9 +8,13 @@ import { formatBytes, formatNumber } from "./format.js";
 import { notify } from "./frame.js";
 import { account as t } from "./texts/account.js";
 
+/** What lets the OpenID provider take the place of a password, where there is one. */
+const proof = service.provider && (await import("./proof.js"));
+
 const PAGES = [
   ["/console/account", t.profile.title],
   ["/console/account/password", t.password.title],
+  ...(proof ? [["/console/account/identity", t.identity.title]] : []),
   ["/console/account/second-factor", t.second_factor.title],
   ["/console/account/sessions", t.sessions.title],
   ["/console/account/tokens", t.tokens.title],
@@ -26,6 +30,11 @@ export const usage = (stats) => t.profile.usage({
   bytes: formatBytes(stats.total_storage_used), of_bytes: formatBytes(stats.storage_quota),
   files: formatNumber(stats.total_uploads), of_files: formatNumber(stats.file_quota),
 });
+
+/** The fields of a form that asks for the password, see `proof.js`; `purpose` tells the forms apart. */
+export const provable = (purpose, fields) => proof?.provable(purpose, fields) ?? fields;
+/** Whether the person has just come back from the provider, to go on with the form of that purpose. */
+export const isBack = (purpose) => Boolean(proof?.isBack(purpose));
 
 /** One of the pages: the navigation among them, the head that `pageHead` makes, and the contents. */
 export function accountPage(title, head, ...children) {

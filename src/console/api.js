@@ -6,16 +6,18 @@
 // them. Whenever what is known of the signed-in user changes, there is an event `session`; before it another one,
 // `person`, where it is another user or nobody: whoever keeps anything of a person drops it then.
 
-import { announce, askForSession, endForAll, inTurn, isNewest, isSamePerson, isSameSession, listen, setNewest, settle }
-  from "./tabs.js";
+import { announce, askForSession, endForAll, inTurn, isNewest, isSamePerson, isSameSession, listen, sessionOf,
+  setNewest, settle } from "./tabs.js";
 import { texts } from "./texts.js";
 
 /**
  * What the service offers and takes in its present settings, which it writes into the page: `{ registration,
- * passwordResets, emailConfirmation, types, spellings, fileBytes, trashDays, userBytes, userFiles }`. That is: whether
- * people may make accounts of their own and ask for links to new passwords, and must confirm addresses, the media types
- * of files, all names under which files of these types may be sent, the most bytes of a file, for how many days deleted
- * files can be restored, and the most bytes and files of an account that has no limits of its own.
+ * passwordResets, emailConfirmation, types, spellings, fileBytes, trashDays, userBytes, userFiles, provider }`. That
+ * is: whether people may make accounts of their own and ask for links to new passwords, and must confirm addresses, the
+ * media types of files, all names under which files of these types may be sent, the most bytes of a file, for how many
+ * days deleted files can be restored, the most bytes and files of an account that has no limits of its own, and the
+ * OpenID provider, `{ name, registration, leads }` or `null`: what people know it as, whether it makes accounts, and
+ * whether passwords are for administrators only.
  */
 export const service = JSON.parse(document.getElementById("service").textContent);
 
@@ -23,6 +25,8 @@ const BASE = "/api/v1";
 const REFRESH_TOKEN = "cloakroom.refresh_token";
 const ACCESS = "cloakroom.access";
 const API_KEY = "cloakroom.api_key";
+/** What a tab keeps while its person is at the OpenID provider, see `identity.js`. */
+export const ROUND_TRIP = "cloakroom.round_trip";
 /** Milliseconds after which a request without an upload is given up. */
 const TIMEOUT = 60_000;
 /** An access token is renewed this many milliseconds before it expires. */
@@ -58,6 +62,8 @@ listen({ token: refreshToken, give, take: keep, end: drop, endToo });
 
 /** Whether this tab has a session, which may have ended, or can go on with the one that is kept. */
 export const hasSession = () => (refreshToken() ?? keptToken()) !== null;
+/** The id of this tab's session, if it has one. */
+export const sessionId = () => refreshToken() && sessionOf(refreshToken());
 /** The signed-in user, a full User of the API, or `null`. */
 export const currentUser = () => user;
 export const isAdmin = () => user?.role === "admin";
@@ -116,6 +122,8 @@ function endToo() {
 
 /** The API key goes too: it is what one person typed, and the next may not have it. */
 function drop() {
+  // Where nobody is known yet, the person may just be back from the provider.
+  if (user) sessionStorage.removeItem(ROUND_TRIP);
   if (isKept()) localStorage.removeItem(REFRESH_TOKEN);
   for (const name of [REFRESH_TOKEN, ACCESS, API_KEY]) sessionStorage.removeItem(name);
   access = null;

@@ -7,7 +7,7 @@ import { texts } from "./texts.js";
 
 /**
  * A form. Options:
- * - `fields`: descriptions of fields (see `field`), or nodes, which stand between them as they are;
+ * - `fields`: descriptions of fields or fields (see `field`), or nodes, which stand between them as they are;
  * - `label`, `busy`: the texts of its button; `kind`: the button's, `primary` unless told; `extra`: nodes beside it;
  * - `submit(values)`: sends the values (texts trimmed, passwords as they are, numbers as numbers or `null`, boxes as
  *   booleans). What it throws is shown: at the fields that the API names, the rest above the button. After a 429 or 503
@@ -20,14 +20,14 @@ export function form(/** @type {any} */ { fields, label, busy, submit, kind = "p
   const made = new Map();
   const nodes = fields.map((description) => {
     if (description instanceof Node) return description;
-    made.set(description.name, field(description));
+    made.set(description.name, description.element ? description : field(description));
     return made.get(description.name).element;
   });
   const problem = el("div", { class: "form-error", role: "alert" });
   const send = button(label, { kind, type: "submit", "data-key": label });
   const element = el("form", { novalidate: true, class: "form" },
     nodes, problem, el("div", { class: "form-actions" }, send, extra));
-  const values = () => Object.fromEntries(shown(made).map(({ name, value }) => [name, value()]));
+  const values = () => Object.fromEntries(shown(made).map(({ name, sentAs = name, value }) => [sentAs, value()]));
   let saved = null;
   /** The names of the fields in which something was typed since the form was sent. */
   const typed = new Set();
@@ -131,7 +131,8 @@ function showFailure(error, { made, problem, send }) {
  * `reasons`: reasons of API errors that belong to this field; `isHidden`: not shown until `show(true)`, and its value
  * not sent; everything else is an attribute of the input.
  *
- * Answers `{ name, element, input, value(), set(value), error(sentence), show(boolean) }`.
+ * Answers `{ name, element, input, value(), set(value), error(sentence), show(boolean) }`. One that is made elsewhere
+ * may have `sentAs`, the name under which its value is sent.
  */
 export function field(/** @type {any} */ { name, label, type = "text", value, hint, required = false, options,
   names = [], reasons = [], isHidden = false, ...attributes }) {

@@ -1,6 +1,6 @@
 // What stands around each page: the skip link, the navigation, notices, and the place of the page itself.
 
-import { currentUser, hasSession, isAdmin, signOut } from "./api.js";
+import { currentUser, hasSession, isAdmin, service, signOut } from "./api.js";
 import { button, errorParts, iconButton } from "./controls.js";
 import { mayLeave } from "./dialogs.js";
 import { el, focusOn, icon, nameText, replace } from "./dom.js";
@@ -46,7 +46,11 @@ export async function leave() {
 }
 
 async function endSession() {
-  if (!(await signOut())) notify(texts.main.signed_out_here);
+  const identity = service.provider && (await import("./identity.js").catch(() => null));
+  const wasOpened = identity?.isOpened();
+  const isTold = await signOut();
+  if (!isTold) notify(texts.main.signed_out_here);
+  else if (wasOpened) notify(identity.stillSignedIn);
 }
 
 /** Puts the frame into the document. */

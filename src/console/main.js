@@ -1,6 +1,6 @@
 // The start of the console: its pages and their addresses, who may see them, and signing in again.
 
-import { ApiError, currentUser, hasSession, isAdmin, loaded, resumeSession, setApiKey, shared,
+import { ApiError, currentUser, hasSession, isAdmin, loaded, resumeSession, service, setApiKey, shared,
   whenNeeded } from "./api.js";
 import { button, buttonLink, countdown, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
 import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
@@ -23,6 +23,10 @@ const ROUTES = [
   { path: "/console/reset", page: "reset", for: "anyone", stays: true, hasToken: true },
   { path: "/console/confirm", page: "confirm", for: "anyone", stays: true, isApart: true, hasToken: true },
   { path: "/console/link", page: "link", for: "anyone", stays: true, isApart: true },
+  ...(service.provider ? [
+    { path: "/console/oidc", page: "oidc", for: "anyone", stays: true, hasToken: true },
+    { path: "/console/account/identity", page: "account-identity", section: "account" },
+  ] : []),
   { path: "/console/files", page: "files", section: "files" },
   { path: "/console/files/deleted", page: "deleted-files", section: "files" },
   { path: "/console/files/:id", page: "file", section: "files" },

@@ -29,7 +29,7 @@ let release = /** @type {Function} */ (() => {});
  * second when it expires.
  */
 const claimsOf = (token) => JSON.parse(atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
-const sessionOf = (token) => claimsOf(token).sid;
+export const sessionOf = (token) => claimsOf(token).sid;
 export const isSameSession = (one, other) => Boolean(one && other) && sessionOf(one) === sessionOf(other);
 const personOf = (token) => claimsOf(token).sub;
 export const isSamePerson = (one, other) => Boolean(one && other) && personOf(one) === personOf(other);

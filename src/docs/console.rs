@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::config::{Config, Smtp};
+use crate::config::{Config, PasswordLogin, Smtp};
 use crate::model::hex;
 use crate::model::media_type::spellings;
 
@@ -26,22 +26,25 @@ const CONSOLE: &str = include_str!("../console/index.html");
 const ASSETS: &[(&str, &str)] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "contents.js" "controls.js" "dialogs.js" "dom.js"
     "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "format.js" "forms.js" "frame.js"
-    "icon.svg" "mail-token.js" "main.js" "pages.css" "pages/account-leave.js" "pages/account-password.js"
-    "pages/account-profile.js" "pages/account-second-factor.js" "pages/account-sessions.js" "pages/account-tokens.js"
-    "pages/audit.js" "pages/confirm.js" "pages/deleted-files.js" "pages/file.js" "pages/files.js" "pages/forgotten.js"
-    "pages/link.js" "pages/links.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "preview.js" "router.js"
-    "selection.js" "style.css" "tables.js" "tabs.js" "text-preview.js" "texts.js" "texts/account.js" "texts/admin.js"
-    "texts/confirmation.js" "texts/file-types.js" "texts/files.js" "texts/one-file.js" "transfers.js" "tray.js"
-    "uploads.js" "user-agents.js"
+    "icon.svg" "identity.js" "mail-token.js" "main.js" "pages.css" "pages/account-identity.js" "pages/account-leave.js"
+    "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js" "pages/account-sessions.js"
+    "pages/account-tokens.js" "pages/audit.js" "pages/confirm.js" "pages/deleted-files.js" "pages/file.js"
+    "pages/files.js" "pages/forgotten.js" "pages/link.js" "pages/links.js" "pages/oidc.js" "pages/register.js"
+    "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-new.js" "pages/user-profile.js" "pages/user.js"
+    "pages/users.js" "preview.js" "proof.js" "router.js" "selection.js" "style.css" "tables.js" "tabs.js"
+    "text-preview.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/confirmation.js" "texts/file-types.js"
+    "texts/files.js" "texts/identity.js" "texts/one-file.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
 );
 
 /// Bytes of the hash in the paths: by 64 bits no two versions are the same by chance.
 const VERSION_BYTES: usize = 8;
 
+/// Where people come back from the OpenID provider, where there is one.
+const PROVIDER_PAGE: &str = "/console/oidc";
+
 /// The pages on which people begin: path, module, and for those without a navigation the heading until it is known. All
 /// other paths of the console have that of the files, which is the first one of those who are signed in.
-const PAGES: [(&str, &str, Option<&str>); 7] = [
+const PAGES: [(&str, &str, Option<&str>); 8] = [
     ("/console", "pages/sign-in.js", Some("")),
     ("/console/files", "pages/files.js", None),
     ("/console/register", "pages/register.js", Some("Create an account")),
@@ -49,6 +52,7 @@ const PAGES: [(&str, &str, Option<&str>); 7] = [
     ("/console/link", "pages/link.js", Some("A file for you")),
     ("/console/reset", "pages/reset.js", Some("Choose a password")),
     ("/console/confirm", "pages/confirm.js", Some("Confirm your e-mail address")),
+    (PROVIDER_PAGE, "pages/oidc.js", Some("Sign in")),
 ];
 
 /// The pages and all that they load: path, name of the file, and content.
@@ -61,9 +65,12 @@ pub fn files(config: &Config) -> impl Iterator<Item = (String, &'static str, Str
         hash.update(content);
     }
     let assets = format!("/console/{}", hex(&hash.finalize()[..VERSION_BYTES]));
-    let pages = PAGES.map(|(path, module, heading)| {
+    let is_offered = |path| path != PROVIDER_PAGE || config.provider.is_some();
+    let offered = PAGES.into_iter().filter(|(path, ..)| is_offered(*path));
+    let pages = offered.map(|(path, module, heading)| {
         (path.to_owned(), "index.html", console(config, &assets, module, heading))
     });
+    let pages: Vec<_> = pages.collect();
     let files = ASSETS.iter().zip(contents);
     let files = files.map(move |((name, _), content)| (format!("{assets}/{name}"), *name, content));
     pages.into_iter().chain(files)
@@ -119,10 +126,19 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
     let mut modules = BTreeSet::new();
     add_module("main.js", &mut modules);
     add_module(module, &mut modules);
+    if config.provider.is_some() && heading.is_some() {
+        add_module("identity.js", &mut modules); // which such pages import themselves
+    }
     modules.remove("main.js"); // its script is in every page
     let link = |name| format!("<link rel=\"modulepreload\" href=\"{{assets}}/{name}\">\n");
     let preloads: String = modules.into_iter().map(link).collect();
-    // Media types have no `<`, so nothing in this ends the element that it stands in.
+    let provider = config.provider.as_ref().map(|provider| {
+        json!({
+            "name": provider.name,
+            "registration": config.oidc_registration,
+            "leads": config.password_login == PasswordLogin::Admins,
+        })
+    });
     let service = json!({
         "registration": config.registers(),
         "passwordResets": !matches!(config.smtp, Smtp::Off),
@@ -133,11 +149,13 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
         "trashDays": config.trash_days,
         "userBytes": config.user_storage_quota,
         "userFiles": config.user_file_quota,
+        "provider": provider,
     });
+    // Without `<` nothing in this ends the element that it stands in.
+    let service = service.to_string().replace('<', "\\u003c");
     let html = CONSOLE.replace("{preloads}", &preloads).replace("{assets}", assets);
     let html = html.replace("{hidden}", if heading.is_some() { "" } else { "hidden" });
-    html.replace("{heading}", heading.unwrap_or_default())
-        .replace("{service}", &service.to_string())
+    html.replace("{heading}", heading.unwrap_or_default()).replace("{service}", &service)
 }
 
 #[cfg(test)]

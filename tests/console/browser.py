@@ -72,6 +72,7 @@ class Page:
         self._driver, self.service, self._output, self._axe = driver, service, pathlib.Path(output), axe
         self.screens = screens
         self.downloads = pathlib.Path(downloads)
+        self.others = []  # where the pages may lead to besides the service
         driver.switch_to.new_window("tab")
         self.handle = driver.current_window_handle
 

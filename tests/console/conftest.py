@@ -92,7 +92,7 @@ def page(service, driver, request):
     page.cdp("Storage.clearDataForOrigin", origin=service.url, storageTypes="local_storage")
     yield page
     try:
-        browser.check_logs(driver, [page.service.url])
+        browser.check_logs(driver, [page.service.url, *page.others])
     finally:
         for handle in driver.window_handles:
             if handle != first:

@@ -1,6 +1,6 @@
 // Deleting one's own account.
 
-import { CURRENT_PASSWORD, accountPage } from "../account.js";
+import { CURRENT_PASSWORD, accountPage, provable } from "../account.js";
 import { ApiError, forget, get, post } from "../api.js";
 import { load, section } from "../controls.js";
 import { el } from "../dom.js";
@@ -33,18 +33,18 @@ function losses({ stats: { total_uploads: files, total_storage_used: bytes } }) 
 function leaveForm({ username, email }) {
   const name = username ?? email;
   const made = form({
-    fields: [
+    fields: provable("leave", [
       { name: "confirmation", label: t.confirm({ name }), required: true, autocomplete: "off", autocapitalize: "none" },
       CURRENT_PASSWORD,
-    ],
+    ]),
     label: t.submit,
     busy: account.deleting,
     kind: "danger",
-    submit: async ({ confirmation, current_password }) => {
+    submit: async ({ confirmation, ...proof }) => {
       const fields = { confirmation: t.confirm_wrong({ name }) };
       if (confirmation !== name) throw new ApiError({ status: 422, fields });
       try {
-        await post("/users/me/delete", { current_password });
+        await post("/users/me/delete", proof);
       } catch (error) {
         if (error.reason === "LAST_ADMIN") error.message = t.last_admin;
         throw error;

@@ -1,6 +1,6 @@
 // Changing one's own password.
 
-import { CURRENT_PASSWORD, accountPage } from "../account.js";
+import { CURRENT_PASSWORD, accountPage, provable } from "../account.js";
 import { currentUser, post, service } from "../api.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
@@ -13,18 +13,18 @@ const t = account.password;
 export function show() {
   const { username, email } = currentUser();
   const made = form({
-    fields: [
+    fields: provable("password", [
       // Password keepers read from it whose passwords these are.
       el("input", { type: "text", autocomplete: "username", value: username ?? email, hidden: true }),
       CURRENT_PASSWORD,
       { name: "new_password", label: t.next, hint: texts.register.password_hint, type: "password", required: true,
         minlength: 8, autocomplete: "new-password" },
-    ],
+    ]),
     label: t.submit,
     busy: t.busy,
     submit: async (values) => {
       await post("/users/change-password", values);
-      made.element.reset();
+      for (const name of ["current_password", "new_password"]) made.field(name).set("");
       notify(t.done);
     },
   });

@@ -1,6 +1,6 @@
 // The profile: username, e-mail address and name, and what else the service knows about the account.
 
-import { CURRENT_PASSWORD, accountPage, usage } from "../account.js";
+import { CURRENT_PASSWORD, accountPage, provable, usage } from "../account.js";
 import { get, put, service, setCurrentUser } from "../api.js";
 import { load, section, skeleton } from "../controls.js";
 import { append, el, nameText } from "../dom.js";
@@ -41,18 +41,18 @@ function fieldsOf(user) {
 /** Sends what was changed. A service that asks for the password before another address is used says so by refusing. */
 function profileForm(user) {
   let stored = user;
-  let asksForPassword = false;
-  const made = form({ fields: fieldsOf(user), label: t.submit, busy: t.busy, submit: save, keeps: true });
+  const made = form({ fields: provable("profile", fieldsOf(user)), label: t.submit, busy: t.busy, submit: save, keeps: true });
   const email = made.field("email");
   const password = made.field("current_password");
+  let asksForPassword = !password.element.hidden;
   email.input.addEventListener("input", () => password.show(asksForPassword && email.value() !== stored.email));
 
-  async function save({ current_password, ...values }) {
+  async function save({ current_password, oidc, ...values }) {
     const changed = changes(stored, values);
     if (!Object.keys(changed).length) return notify(t.unchanged);
     let answer;
     try {
-      answer = await put("/users/me", { ...changed, current_password });
+      answer = await put("/users/me", { ...changed, current_password, oidc });
     } catch (error) {
       if (error.reason !== "WRONG_PASSWORD" || !password.element.hidden) throw error;
       asksForPassword = true;

@@ -1,6 +1,6 @@
 // The second factor: setting it up with an authenticator app, its recovery codes, and switching it off.
 
-import { CURRENT_PASSWORD, accountPage, sayDone, showOnce } from "../account.js";
+import { CURRENT_PASSWORD, accountPage, isBack, provable, sayDone, showOnce } from "../account.js";
 import { currentUser, del, get, post, setCurrentUser } from "../api.js";
 import { save } from "../contents.js";
 import { button, copyButton, load, section } from "../controls.js";
@@ -37,7 +37,7 @@ export function show({ leaving }) {
 
 function whenOff(place, draw) {
   const made = form({
-    fields: [CURRENT_PASSWORD],
+    fields: provable("second-factor", [CURRENT_PASSWORD]),
     label: t.begin_submit,
     busy: t.begin_busy,
     submit: async (values) => {
@@ -112,6 +112,8 @@ function showCodes(codes) {
 
 function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
   const isFew = count <= FEW;
+  if (isBack("renew")) queueMicrotask(() => renew(draw));
+  if (isBack("disable")) queueMicrotask(() => disable(draw));
   const left = count ? [t.left({ count }), isFew && ` ${t.few_left}`] : t.none_left;
   const actions = [
     button(t.renew, { act: () => renew(draw) }),
@@ -122,20 +124,20 @@ function whenOn({ enabled_at: since, recovery_codes_left: count }, draw) {
 }
 
 async function renew(draw) {
-  const answer = await prove(t.renew, t.renew_text, t.renew_submit, account.creating, draw,
+  const answer = await prove("renew", t.renew, t.renew_text, t.renew_submit, account.creating, draw,
     (values) => post(`${PATH}/recovery-codes`, values));
   if (answer && (await showCodes(answer.recovery_codes))) sayDone(t.renewed, await draw());
 }
 
 async function disable(draw) {
-  const isDone = await prove(t.disable_title, t.disable_text, t.disable, t.disable_busy, draw,
+  const isDone = await prove("disable", t.disable_title, t.disable_text, t.disable, t.disable_busy, draw,
     (values) => del(PATH, { body: values }).then(() => true), "danger");
   if (isDone) sayDone(t.disabled, await draw());
 }
 
-/** Does `work` with the password and a code that a dialog asks for. Answers what it answers, or nothing. */
-function prove(title, text, label, busy, draw, work, kind = "primary") {
-  const fields = [CURRENT_PASSWORD, { ...CODE, hint: t.code_hint }];
+/** Does `work` with a proof of who it is and a code that a dialog asks for. Answers what it answers, or nothing. */
+function prove(purpose, title, text, label, busy, draw, work, kind = "primary") {
+  const fields = provable(purpose, [CURRENT_PASSWORD, { ...CODE, hint: t.code_hint }]);
   const submit = (values) => unlessChanged(() => work(values), draw);
   return formDialog(title, { text, fields, label, busy, kind, submit });
 }

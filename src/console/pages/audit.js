@@ -160,7 +160,7 @@ function text(value) {
   if (value === null || value === undefined) return admin.none;
   if (typeof value === "boolean") return value ? t.yes : t.no;
   if (typeof value === "number") return formatNumber(value);
-  return typeof value === "string" ? value.replaceAll("_", " ") : JSON.stringify(value);
+  return typeof value === "string" ? t.values[value] ?? value.replaceAll("_", " ") : JSON.stringify(value);
 }
 
 /** Shows all of an event, with links to the events that share its actor or its subject. */

@@ -2,7 +2,7 @@
 // takes the password, too. Nothing is sent until a person asks for it, because programs that examine mails open the
 // links in them.
 
-import { hasSession, post } from "../api.js";
+import { hasSession, post, service } from "../api.js";
 import { button, buttonLink } from "../controls.js";
 import { el } from "../dom.js";
 import { form } from "../forms.js";
@@ -11,6 +11,11 @@ import { tokenForm, tokenIn } from "../mail-token.js";
 import { takeRest } from "../router.js";
 import { confirmation as t } from "../texts/confirmation.js";
 
+/** What lets the OpenID provider take the place of a password, where there is one. */
+const proof = service.provider && (await import("../proof.js"));
+/** Who opens such a link is not known. */
+const ANYBODY = { has_identity: true, has_password: true };
+
 export function show() {
   const drawPage = barePage();
   const draw = (title, text, ...content) => drawPage(title, el("p", { class: "lead" }, text), content);
@@ -18,20 +23,21 @@ export function show() {
     const [label, address] = hasSession() ? [t.to_profile, "/console/account"] : [t.sign_in, "/console"];
     draw(t.done_title, t.done, el("div", { class: "form-actions" }, buttonLink(label, address, { kind: "primary" })));
   }));
-  const given = tokenIn(takeRest());
+  const given = proof?.isBack("confirm")?.fields.token ?? tokenIn(takeRest());
   return given ? ask(given) : draw(t.missing_title, t.missing, tokenForm(ask));
 }
 
 function confirmForm(token, done) {
   const another = button(t.another, { kind: "quiet", act: askForUsername });
+  const fields = [
+    { name: "password", label: t.password, type: "password", required: true, autocomplete: "current-password",
+      reasons: ["INVALID_CONFIRMATION_TOKEN"], "data-focus": "" },
+    another,
+    { name: "username", label: t.username, hint: t.username_hint, isHidden: true, autocomplete: "username",
+      autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
+  ];
   const made = form({
-    fields: [
-      { name: "password", label: t.password, type: "password", required: true, autocomplete: "current-password",
-        reasons: ["INVALID_CONFIRMATION_TOKEN"], "data-focus": "" },
-      another,
-      { name: "username", label: t.username, hint: t.username_hint, isHidden: true, autocomplete: "username",
-        autocapitalize: "none", reasons: ["USERNAME_TAKEN"] },
-    ],
+    fields: proof?.provable("confirm", fields, { who: ANYBODY, kept: () => ({ token }) }) ?? fields,
     label: t.submit,
     busy: t.busy,
     submit: async (values) => {

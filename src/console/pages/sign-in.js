@@ -8,6 +8,8 @@ import { brand, notify } from "../frame.js";
 import { texts } from "../texts.js";
 
 const t = texts.sign_in;
+/** Sign-in by the OpenID provider, where there is one. */
+const identity = service.provider && (await import("../identity.js"));
 /** After these the field for the code is shown. */
 const ASKS_FOR_CODE = ["SECOND_FACTOR_REQUIRED", "SECOND_FACTOR_INVALID"];
 
@@ -18,10 +20,11 @@ export function show() {
     made.field("code").set("");
     made.field("code").show(false);
   });
-  made.field("username").input.setAttribute("data-focus", "");
+  if (!service.provider?.leads) made.field("username").input.setAttribute("data-focus", "");
   // The page that most people go on to comes while the service checks the password.
   made.element.addEventListener("submit", () => import("./files.js").catch(() => {}));
-  return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title), made.element,
+  return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title),
+    identity ? identity.signInWays(made.element) : made.element,
     el("p", { class: "aside" }, el("a", { href: "/console/forgotten" }, t.forgotten)),
     service.registration && el("p", { class: "aside" }, `${t.no_account} `,
       el("a", { href: "/console/register" }, texts.register.title)),
@@ -30,9 +33,10 @@ export function show() {
 
 /**
  * The options of the form. `made()` is the form itself; `done(answer, keep)` gets the API's token response, and whether
- * the browser is to keep the session; `username` is the name that must be used, if any.
+ * the browser is to keep the session; `username` is the name that must be used, if any; `others` stand above the
+ * fields.
  */
-function signInForm(made, done, username) {
+function signInForm(made, done, username = "", others = []) {
   const submit = async ({ keep, ...values }) => {
     try {
       return done(await post("/auth/login", values, { anonymous: true }), keep);
@@ -45,6 +49,7 @@ function signInForm(made, done, username) {
   };
   return {
     fields: [
+      ...others,
       { name: "username", label: t.name, value: username, required: true, autocomplete: "username",
         autocapitalize: "none", readonly: Boolean(username) },
       { name: "password", label: t.password, type: "password", required: true, autocomplete: "current-password",
@@ -75,7 +80,7 @@ export async function signInDialog() {
     text: t.again,
     cancel: texts.frame.sign_out,
     keep: true,
-    ...signInForm(made, (...all) => all, before?.username ?? before?.email),
+    ...signInForm(made, (...all) => all, before?.username ?? before?.email, identity ? [identity.signInWay()] : []),
   }));
   if (!given) {
     if (!forget()) notify(texts.main.signed_out_here);

@@ -1,5 +1,6 @@
 // What the pages of accounts share: the fields that administrators change, their form, and what is unusual.
 
+import { provable } from "../account.js";
 import { nameOf } from "../accounts.js";
 import { currentUser, forget, put, service, setCurrentUser } from "../api.js";
 import { section } from "../controls.js";
@@ -49,18 +50,19 @@ export function profile(user, refresh) {
   let stored = user;
   let isSaved = false;
   const isOwn = user.id === currentUser().id;
-  const fields = profileFields(user);
+  let fields = profileFields(user);
   if (isOwn) {
     fields.push({ name: "current_password", label: t.current_password, hint: t.current_password_hint, type: "password",
       autocomplete: "current-password", reasons: ["WRONG_PASSWORD"] });
+    fields = provable("own-account", fields);
   }
   const made = form({ fields, label: t.save, busy: t.saving, keeps: true, submit: save });
-  async function save(/** @type {any} */ { current_password, ...values }) {
+  async function save(/** @type {any} */ { current_password, oidc, ...values }) {
     isSaved = false;
     const changed = changes(stored, accountOf(values));
     if (!Object.keys(changed).length) return notify(t.unchanged);
     if (changed.role) await confirmRole(changed.role, { name: nameOf(stored), isOwn });
-    stored = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined });
+    stored = await put(`/users/${user.id}`, { ...changed, current_password: current_password || undefined, oidc });
     if (isOwn && changed.role) {
       forget(); // the change has ended all sessions, this one as well
       go("/console", { replace: true });

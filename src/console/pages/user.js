@@ -70,7 +70,7 @@ function accessTo(user, signal, refresh, kept) {
   };
   kept.password ??= passwordSetter(user, refresh);
   return [kept.password, passwordLink(user), entries("sessions", user, signal), entries("tokens", user, signal),
-    secondFactor(user, changed), activity(user, changed), deletion(user, signal)];
+    secondFactor(user, changed), service.provider && identity(user, changed), activity(user, changed), deletion(user, signal)];
 }
 
 /** A part that is closed until it is opened or a link names it, as `#sessions` does. Drawn anew, it is as it was. */
@@ -109,7 +109,8 @@ function passwordSetter(user, changed) {
       changed();
     },
   });
-  return folded("password", t.password, { lead: t.password_lead }, made.element);
+  const lead = service.provider ? `${t.password_lead} ${t.password_ends}` : t.password_lead;
+  return folded("password", t.password, { lead }, made.element);
 }
 
 /** A mail with a link to choose a password: the invitation again, or that for a forgotten one. */
@@ -172,6 +173,16 @@ function secondFactor(user, changed) {
   const remove = askingButton(t.take_factor, { name: nameOf(user), isTold: service.passwordResets },
     () => del(`/users/${user.id}/second-factor`), changed);
   return folded("second-factor", t.factor, { lead: t.factor_is_on, actions: [remove] });
+}
+
+/** Ending the identity by which the person signs in. `changed(text)` is called once it is gone. */
+function identity(user, changed) {
+  const { name: provider } = service.provider;
+  const password = user.has_password ? t.has_password : t.has_no_password;
+  const lead = `${(user.has_identity ? t.has_identity : t.has_no_identity)({ provider })} ${password}`;
+  const values = { name: nameOf(user), provider, isOnly: !user.has_password };
+  const end = user.has_identity && askingButton(t.end_identity, values, () => del(`/users/${user.id}/identity`), changed);
+  return folded("identity", t.identity, { lead, actions: end && [end] });
 }
 
 /** Letting somebody in or not. `changed(text)` is called with what was done. */

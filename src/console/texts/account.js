@@ -50,6 +50,10 @@ export const account = {
     forgotten_no_mail: "Forgot it? Ask an administrator for a new one.",
   },
 
+  identity: {
+    title: "Single sign-on",
+  },
+
   second_factor: {
     title: "Second factor",
     lead: "With a second factor, you sign in with your password and a code from an app on your phone or computer. "
