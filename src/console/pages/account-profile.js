@@ -41,7 +41,8 @@ function fieldsOf(user) {
 /** Sends what was changed. A service that asks for the password before another address is used says so by refusing. */
 function profileForm(user) {
   let stored = user;
-  const made = form({ fields: provable("profile", fieldsOf(user)), label: t.submit, busy: t.busy, submit: save, keeps: true });
+  const fields = provable("profile", fieldsOf(user));
+  const made = form({ fields, label: t.submit, busy: t.busy, submit: save, keeps: true });
   const email = made.field("email");
   const password = made.field("current_password");
   let asksForPassword = !password.element.hidden;

@@ -70,7 +70,8 @@ function accessTo(user, signal, refresh, kept) {
   };
   kept.password ??= passwordSetter(user, refresh);
   return [kept.password, passwordLink(user), entries("sessions", user, signal), entries("tokens", user, signal),
-    secondFactor(user, changed), service.provider && identity(user, changed), activity(user, changed), deletion(user, signal)];
+    secondFactor(user, changed), service.provider && identity(user, changed), activity(user, changed),
+    deletion(user, signal)];
 }
 
 /** A part that is closed until it is opened or a link names it, as `#sessions` does. Drawn anew, it is as it was. */
@@ -181,8 +182,9 @@ function identity(user, changed) {
   const password = user.has_password ? t.has_password : t.has_no_password;
   const lead = `${(user.has_identity ? t.has_identity : t.has_no_identity)({ provider })} ${password}`;
   const values = { name: nameOf(user), provider, isOnly: !user.has_password };
-  const end = user.has_identity && askingButton(t.end_identity, values, () => del(`/users/${user.id}/identity`), changed);
-  return folded("identity", t.identity, { lead, actions: end && [end] });
+  const end = () => del(`/users/${user.id}/identity`);
+  const actions = user.has_identity && [askingButton(t.end_identity, values, end, changed)];
+  return folded("identity", t.identity, { lead, actions });
 }
 
 /** Letting somebody in or not. `changed(text)` is called with what was done. */
