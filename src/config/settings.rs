@@ -248,8 +248,8 @@ settings! { |s, memory_limit|
     /// PEM file: the provider's certificate is verified against it, and not against the authorities that the system
     /// trusts
     "CLOAKROOM_OIDC_CA";
-    /// what people know the provider as
-    "CLOAKROOM_OIDC_NAME" default "the issuer's host";
+    /// what people know the provider as, in place of its host
+    "CLOAKROOM_OIDC_NAME";
     /// `on`: whoever signs in by the provider and has no account gets one, if the provider confirms an e-mail address
     "CLOAKROOM_OIDC_REGISTRATION" => oidc_registration: bool = s.switch(false);
     /// hours after its sign-in after which a session ends that the provider has opened, however often it is refreshed

@@ -215,7 +215,9 @@ mod tests {
         let mut expected: BTreeSet<String> =
             unlimited.iter().map(|path| format!("GET {path}")).collect();
         assert_eq!(names(|line| line.limit.is_none()), expected);
-        expected.insert("GET /api/v1/links/{token}".to_owned());
+        let by_browsers = ["/links/{token}", "/auth/oidc/start", "/auth/oidc/callback"].into_iter();
+        let by_browsers = by_browsers.take(if cfg!(feature = "oidc") { 3 } else { 1 });
+        expected.extend(by_browsers.map(|path| format!("GET /api/v1{path}")));
         assert_eq!(names(|line| !line.needs_api_key), expected);
     }
 

@@ -358,6 +358,7 @@ fn the_console_says_what_the_service_offers_and_takes() {
         "userBytes": 1 << 30,
         "userFiles": 100_000,
         "trashDays": 7,
+        "provider": null,
     });
     assert_eq!(serde_json::from_str::<Value>(data).expect("JSON"), expected);
 }
