@@ -350,7 +350,10 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
         "SELECT string_agg(action::text, ' ') FROM unnest(enum_range(NULL::audit_action)) action
                    WHERE NOT EXISTS (SELECT FROM audit_events e WHERE e.action = action.action)";
     // The command line is no request, and the test below is about it; a provider has tests of its own.
-    assert_eq!(tour.api.database.value::<String>(missing), "admin.create identity.join identity.leave");
+    assert_eq!(
+        tour.api.database.value::<String>(missing),
+        "admin.create identity.join identity.leave"
+    );
     let log: String =
         tour.api.database.value("SELECT string_agg(e::text, ' ') FROM audit_events e");
     let words =
