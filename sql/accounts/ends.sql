@@ -33,9 +33,13 @@ BEGIN
         NEW.wrong_code_times := NULL;
         NEW.wrong_code_networks := NULL;
     END IF;
-    -- Another password begins a new count of wrong codes: nobody who knew the one before can send any more of them. A
-    -- hash that is only renewed leaves the version of the credentials as it is.
-    IF OLD.password_hash IS DISTINCT FROM NEW.password_hash AND OLD.credentials_version <> NEW.credentials_version THEN
+    -- Another password begins a new count of wrong codes: nobody who knew the one before can send any more of them. So
+    -- does a mailed link that joins an identity in its place. A hash that is only renewed leaves the version of the
+    -- credentials as it is.
+    IF OLD.credentials_version <> NEW.credentials_version
+       AND (OLD.password_hash IS DISTINCT FROM NEW.password_hash
+            OR NEW.is_active AND OLD.is_active AND OLD.email = NEW.email
+               AND OLD.sessions_ended_at IS DISTINCT FROM NEW.sessions_ended_at) THEN
         NEW.wrong_codes := 0;
     END IF;
     RETURN NEW;
@@ -47,7 +51,8 @@ CREATE TRIGGER users_complete_change BEFORE UPDATE ON users FOR EACH ROW
 WHEN (NEW.is_active <> OLD.is_active OR NEW.is_deleted <> OLD.is_deleted
       OR (NEW.identity_issuer, NEW.identity_subject) IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject)
       OR NEW.second_factor_sealed IS DISTINCT FROM OLD.second_factor_sealed
-      OR NEW.password_hash IS DISTINCT FROM OLD.password_hash)
+      OR NEW.password_hash IS DISTINCT FROM OLD.password_hash
+      OR NEW.credentials_version <> OLD.credentials_version)
 EXECUTE FUNCTION complete_change();
 
 -- What ends with the password, with the activity, with the identity and with the account itself; the links of an
@@ -61,7 +66,8 @@ BEGIN
         UPDATE sessions SET ended_at = now()
         WHERE user_id = NEW.id AND epoch = NEW.session_epoch AND ended_at IS NULL AND ends_at IS NOT NULL;
     END IF;
-    IF NEW.is_deleted OR OLD.password_hash IS DISTINCT FROM NEW.password_hash THEN
+    IF NEW.is_deleted OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
+       OR NEW.is_active AND OLD.is_active AND OLD.sessions_ended_at IS DISTINCT FROM NEW.sessions_ended_at THEN
         DELETE FROM file_links WHERE user_id = NEW.id;
     END IF;
     IF NEW.is_deleted THEN
@@ -73,14 +79,15 @@ END
 $$;
 
 -- The password has changed only if both its hash and the version of the credentials differ. A login that renews a hash
--- of outdated cost changes only the hash, and a new e-mail address only the version. A link that was mailed may join
--- the identity again that an account without a password has.
+-- of outdated cost changes only the hash, and a new e-mail address only the version. A mailed link may also join the
+-- identity again that an account without a password has: then the version differs, all sessions end, and the
+-- address stays.
 CREATE TRIGGER users_end_with_account AFTER UPDATE ON users FOR EACH ROW
 WHEN (OLD.is_active AND NOT NEW.is_active
       OR NOT OLD.is_deleted AND NEW.is_deleted
       OR OLD.identity_subject IS NOT NULL
          AND (NEW.identity_issuer, NEW.identity_subject) IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject)
-      OR OLD.password_hash IS NULL AND OLD.email_key = NEW.email_key
+      OR OLD.sessions_ended_at IS DISTINCT FROM NEW.sessions_ended_at AND OLD.email = NEW.email
          AND OLD.credentials_version <> NEW.credentials_version
       OR OLD.password_hash IS DISTINCT FROM NEW.password_hash
          AND OLD.credentials_version <> NEW.credentials_version)

@@ -134,6 +134,8 @@ pub enum RefusedAction {
     UserDelete,
     SecondFactorEnable,
     SecondFactorDisable,
+    IdentityJoin,
+    IdentityLeave,
     /// Anything that asks for the role `admin`.
     Access,
 }
@@ -151,6 +153,8 @@ impl RefusedAction {
             RefusedAction::UserDelete => "user.delete",
             RefusedAction::SecondFactorEnable => "second_factor.enable",
             RefusedAction::SecondFactorDisable => "second_factor.disable",
+            RefusedAction::IdentityJoin => "identity.join",
+            RefusedAction::IdentityLeave => "identity.leave",
             RefusedAction::Access => "access.denied",
         }
     }

@@ -24,7 +24,7 @@ const MAX_REQUEST: Duration = Duration::from_secs(15);
 /// Longest answer, in bytes.
 const MAX_ANSWER: u64 = 256 << 10;
 /// Most requests at once, and how long one more waits for its turn. A look-up of a name that is given up may go on in a
-/// thread of its own, until the system ends it: so this bounds those, too.
+/// thread of its own, until the system ends it.
 const MAX_REQUESTS: usize = 4;
 const MAX_TURN: Duration = Duration::from_secs(1);
 /// How long what the provider says of itself is believed, how soon it is asked again for the sake of a key that it did
@@ -39,7 +39,9 @@ pub struct Provider {
     agent: Agent,
     turns: Arc<Semaphore>,
     known: Mutex<Option<Arc<Metadata>>>,
-    /// When it was last asked in vain for what it says of itself. Locked by the one thread that asks.
+    /// Held by the one thread that asks what it says of itself.
+    fetching: Arc<Semaphore>,
+    /// When that was last in vain.
     failed_at: Mutex<Option<Instant>>,
 }
 
@@ -67,28 +69,31 @@ impl Provider {
             settings: settings.clone(),
             agent: config.into(),
             turns: Semaphore::new(MAX_REQUESTS),
+            fetching: Semaphore::new(1),
             known: Mutex::default(),
             failed_at: Mutex::default(),
         })
     }
 
-    /// What is known of the provider, at most `max_age` old. One thread fetches it, and others wait for that.
+    /// What is known of the provider, at most `max_age` old. One thread fetches it, and others wait for that, but not
+    /// for as long as a provider may take: who waits holds a thread.
     pub fn metadata(&self, max_age: Duration) -> Result<Arc<Metadata>, Fault> {
         let known = || lock(&self.known).clone().filter(|it| it.fetched_at.elapsed() < max_age);
         if let Some(metadata) = known() {
             return Ok(metadata);
         }
-        let mut failed_at = lock(&self.failed_at);
+        let has_failed = || lock(&self.failed_at).is_some_and(|at| at.elapsed() < FAILURE_AGE);
+        let turn = self.fetching.acquire((), MAX_TURN);
         if let Some(metadata) = known() {
             return Ok(metadata);
         }
-        if failed_at.is_some_and(|at| at.elapsed() < FAILURE_AGE) {
+        if turn.is_none() || has_failed() {
             return Err(Fault::Unavailable);
         }
         let fetched = self.fetch().map_err(|cause| self.unavailable(&cause));
         match &fetched {
             Ok(metadata) => *lock(&self.known) = Some(metadata.clone()),
-            Err(_) => *failed_at = Some(Instant::now()),
+            Err(_) => *lock(&self.failed_at) = Some(Instant::now()),
         }
         fetched
     }
@@ -134,6 +139,10 @@ impl Provider {
             self.get(url, Some(token)).map_err(|cause| self.unavailable(&cause))?;
         if more.get("sub").and_then(Value::as_str) != Some(&person.subject) {
             return Err(Fault::Invalid);
+        }
+        // An address counts only with what the same answer says of it.
+        for name in ["email", "email_verified"] {
+            person.claims.remove(name);
         }
         more.into_iter().for_each(|(name, value)| {
             person.claims.entry(name).or_insert(value);

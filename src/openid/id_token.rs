@@ -75,7 +75,7 @@ impl Person {
     pub fn has_just_signed_in(&self) -> bool {
         let now = unix_time().as_secs();
         let time = self.claims.get("auth_time").and_then(Value::as_u64);
-        time.is_some_and(|time| time + MAX_SIGN_IN_AGE >= now && time <= now + LEEWAY)
+        time.is_some_and(|time| time.saturating_add(MAX_SIGN_IN_AGE) >= now && time <= now + LEEWAY)
     }
 
     fn text(&self, claim: &str) -> Option<&str> {

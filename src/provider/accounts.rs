@@ -99,6 +99,7 @@ pub fn join(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
     let (sent, password) = json_body(context, user)?.read(|body| {
         (code::read_fields(body), body.optional("current_password", rules::non_empty))
     })?;
+    context.audits(RefusedAction::IdentityJoin, Some(user.id()));
     let identity = code::take(context, &sent)?;
     let version = match (user.account.has_password, password) {
         (false, _) => user.credentials_version.ok_or(Error::UserNotUsable)?,
@@ -130,6 +131,7 @@ pub fn leave(context: &mut RequestContext, user: &CurrentUser) -> Result<Respons
     if !user.account.has_password {
         return Err(Error::PasswordMissing);
     }
+    context.audits(RefusedAction::IdentityLeave, Some(user.id()));
     let version = check_password(context, user, &Proof::Password(password))?;
     match end_identity(&context.db, user.id(), Some(version))? {
         true => Ok(Response::empty(204)),

@@ -106,8 +106,13 @@ pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
     let names = ["state", "code", "error", "iss"];
     let read = |query: &mut Params| names.map(|name| query.optional(name, rules::token));
     let answer = context.request.query().read(read).unwrap_or_default();
-    let name = answer[0].as_deref().map(|state| cookie_name(context, state));
-    let fragment = match prove(context, &answer, name.as_deref()) {
+    let attempt = answer[0].as_deref().and_then(|state| find_attempt(context, state));
+    let proven = match (&attempt, &answer) {
+        (Some(attempt), [Some(state), rest @ ..]) => prove(context, attempt, state, rest),
+        (None, [Some(_), ..]) => Err(Refusal::Reason("expired")),
+        _ => Err(Refusal::Reason("invalid")),
+    };
+    let fragment = match proven {
         Ok((code, label)) => {
             format!("code={code}&name={}", utf8_percent_encode(&label, NON_ALPHANUMERIC))
         }
@@ -116,10 +121,22 @@ pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
     };
     let location = format!("/console/oidc#{fragment}");
     let response = Response::empty(303).with_header("Location", location);
-    Ok(match name {
-        Some(name) => response.with_header("Set-Cookie", cookie(context, &name, "", 0)),
+    // A state that somebody else has made up ends no cookie of the same name.
+    Ok(match attempt {
+        Some(attempt) => {
+            let name = cookie_name(context, &attempt.secret("state"));
+            response.with_header("Set-Cookie", cookie(context, &name, "", 0))
+        }
         None => response,
     })
+}
+
+/// The attempt that a state belongs to, if this browser began it and it is not too old.
+fn find_attempt(context: &RequestContext, state: &str) -> Option<Attempt> {
+    let cookie = find_cookie(context, &cookie_name(context, state))?;
+    Attempt::open(&context.app.sealing_keys, cookie)
+        .filter(|attempt| attempt.secret("state") == state)
+        .filter(|attempt| unix_time().as_secs() < attempt.began + LIFETIME)
 }
 
 /// Why a callback gives no code.
@@ -141,46 +158,38 @@ impl From<Fault> for Refusal {
 }
 
 /// Proves who has come back, and stores that under a new code. Returns it with what people know the identity by. The
-/// state is used before anything else happens.
+/// state is used before the provider is asked.
 fn prove(
     context: &RequestContext,
-    [state, code, error, issuer]: &[Option<String>; 4],
-    cookie_name: Option<&str>,
+    attempt: &Attempt,
+    state: &str,
+    [code, error, issuer]: &[Option<String>; 3],
 ) -> Result<(String, String), Refusal> {
-    let (Some(state), Some(cookie_name)) = (state, cookie_name) else {
-        return Err(Refusal::Reason("invalid"));
-    };
     let provider = provider(context)?;
-    let attempt = find_cookie(context, cookie_name)
-        .and_then(|cookie| Attempt::open(&context.app.sealing_keys, cookie))
-        .filter(|attempt| attempt.secret("state") == *state)
-        .filter(|attempt| unix_time().as_secs() < attempt.began + LIFETIME);
-    let attempt = attempt.ok_or(Refusal::Reason("expired"))?;
+    let own = &provider.settings.issuer;
+    if attempt.issuer != *own || issuer.as_ref().is_some_and(|issuer| issuer != own) {
+        return Err(Refusal::Reason("invalid"));
+    }
+    let code = match (error.as_deref(), code) {
+        (None, Some(code)) => code,
+        (None, None) => return Err(Refusal::Reason("invalid")),
+        (Some("server_error" | "temporarily_unavailable"), _) => {
+            return Err(Refusal::Reason("unavailable"));
+        }
+        (Some(_), _) => return Err(Refusal::Reason("denied")),
+    };
     let state_hash: [u8; 32] = Sha256::digest(state).into();
     match statements::use_state(&context.db, &state_hash)? {
         Some(true) => {}
         Some(false) => return Err(Refusal::Reason("expired")),
         None => return Err(Refusal::Reason("unavailable")),
     }
-    let own = &provider.settings.issuer;
-    if attempt.issuer != *own || issuer.as_ref().is_some_and(|issuer| issuer != own) {
-        return Err(Refusal::Reason("invalid"));
-    }
-    match (error.as_deref(), code) {
-        (Some("server_error" | "temporarily_unavailable"), _) => {
-            Err(Refusal::Reason("unavailable"))
-        }
-        (Some(_), _) => Err(Refusal::Reason("denied")),
-        (None, None) => Err(Refusal::Reason("invalid")),
-        (None, Some(code)) => {
-            let (identity, label) = ask(context, provider, &attempt, code, issuer.is_some())?;
-            let code = BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
-            let code_hash: [u8; 32] = Sha256::digest(&code).into();
-            let challenge = &attempt.challenge;
-            statements::store_code(&context.db, &state_hash, &code_hash, challenge, &identity)?;
-            Ok((code, label))
-        }
-    }
+    let (identity, label) = ask(context, provider, attempt, code, issuer.is_some())?;
+    let code = BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
+    let code_hash: [u8; 32] = Sha256::digest(&code).into();
+    let challenge = &attempt.challenge;
+    statements::store_code(&context.db, &state_hash, &code_hash, challenge, &identity)?;
+    Ok((code, label))
 }
 
 /// Asks the provider whom its code is for. Where an account is to be made, also for what the account needs.

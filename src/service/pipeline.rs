@@ -242,8 +242,8 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let is_way_station = context.endpoint.is_some_and(EndpointName::is_way_station);
-    if is_way_station && matches!(error.status(), 429 | 503) && context.request.takes_html() {
+    let is_for_browsers = context.endpoint.is_some_and(EndpointName::is_for_browsers);
+    if is_for_browsers && matches!(error.status(), 429 | 503) && context.request.takes_html() {
         let page = "/console/oidc#error=unavailable";
         return Response::empty(303).with_header("Location", page).with_header("Vary", "Accept");
     }
@@ -285,7 +285,7 @@ fn add_headers(context: &RequestContext, response: &mut Response) {
     if let Some(decision) = &context.limit {
         limits::add_headers(response, decision);
     }
-    if context.endpoint.is_some_and(EndpointName::is_way_station) {
+    if context.endpoint.is_some_and(EndpointName::is_for_browsers) {
         return;
     }
     cors::add_headers(response, context.request.header("Origin"), &context.app.config.cors_origins);

@@ -40,11 +40,13 @@ pub fn find(config: &Config, is_local: bool, method: &str, path: &str) -> Result
     let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
     let is_head = method == "HEAD";
     match endpoint(if is_head { "GET" } else { method }, &segments) {
-        Some(endpoint) if is_head && endpoint.name.is_way_station() => {
+        Some(endpoint) if !endpoint.feature.is_on(config, is_local) => {
+            Err(endpoint.feature.refusal(config))
+        }
+        Some(endpoint) if is_head && endpoint.name.is_for_browsers() => {
             Err(Error::MethodNotAllowed("GET".to_owned()))
         }
-        Some(endpoint) if endpoint.feature.is_on(config, is_local) => Ok(endpoint),
-        Some(endpoint) => Err(endpoint.feature.refusal(config)),
+        Some(endpoint) => Ok(endpoint),
         None => Err(no_endpoint(config, is_local, &segments)),
     }
 }
@@ -59,7 +61,7 @@ fn no_endpoint(config: &Config, is_local: bool, segments: &[&str]) -> Error {
         }
         Some(_) => {
             let methods = others.iter().map(|endpoint| match endpoint.name.method {
-                "GET" if !endpoint.name.is_way_station() => "GET, HEAD",
+                "GET" if !endpoint.name.is_for_browsers() => "GET, HEAD",
                 method => method,
             });
             Error::MethodNotAllowed(methods.collect::<Vec<_>>().join(", "))

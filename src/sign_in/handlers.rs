@@ -288,12 +288,12 @@ pub fn reset_password(context: &mut RequestContext) -> Result<Response, Error> {
         let code = provider::code::read(body, "new_password");
         (token, code.ok_or_else(|| body.required("new_password", |text| refused.accept(text))))
     })?;
+    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
+    context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
     let chosen = match chosen {
         Ok(code) => Ok(provider::code::take(context, &code)?),
         Err(password) => Err(password),
     };
-    let claims = context.app.verify_token(&token, TokenType::PasswordReset).ok();
-    context.audits(RefusedAction::PasswordReset, claims.as_ref().map(|claims| claims.user));
     let claims = claims.ok_or(Error::InvalidResetToken)?;
     context.db.changes_are_of(claims.user);
     // No token that is signed here expires so late that this fails.

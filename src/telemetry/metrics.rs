@@ -30,7 +30,7 @@ impl EndpointName {
     }
 
     /// Whether it only sends browsers on, which open its address themselves and not by a script.
-    pub fn is_way_station(self) -> bool {
+    pub fn is_for_browsers(self) -> bool {
         matches!(self.template, "/auth/oidc/start" | "/auth/oidc/callback")
     }
 }

@@ -172,6 +172,21 @@ def test_connecting_and_disconnecting(page, service, provider):
     page.sign_in(bob)
 
 
+def test_connecting_by_a_provider_that_does_not_say_when_somebody_signed_in(page, service, provider):
+    page.sign_in(service.new_user(username="kay"), "/console/account/identity")
+    page.activate(f"Connect {NAME}")
+    provider.sign_in(page, "kay")
+    page.see("Connect this identity?")
+    page.open("/console/account/identity")
+    page.activate(f"Connect {NAME}")
+    page.until("page of the provider", lambda: "Sign in to the provider" in page.text())
+    page.open("/console/oidc#error=invalid")
+    page.see(f"What {NAME} has answered cannot be used")
+    assert "may not be able to confirm" not in page.text()
+    page.activate("Try again")  # where one is still signed in
+    page.see("Connect this identity?")
+
+
 def test_an_identity_of_another_account(page, service, provider):
     provider.connect(service, service.new_user(username="first"))
     page.sign_in(service.new_user(username="second"), "/console/account/identity")

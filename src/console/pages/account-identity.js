@@ -1,7 +1,7 @@
 // The identity at the OpenID provider by which one signs in: connecting it with one's account, and disconnecting it.
 
 import { CURRENT_PASSWORD, accountPage, sayDone } from "../account.js";
-import { del, forget, get, post, setCurrentUser } from "../api.js";
+import { del, forget, get, post, service, setCurrentUser } from "../api.js";
 import { load, section } from "../controls.js";
 import { el, focusOn } from "../dom.js";
 import { form } from "../forms.js";
@@ -52,7 +52,7 @@ function whenApart(user, draw) {
   return section(t.join_title, { lead: t.join_lead }, made.element);
 }
 
-function whenJoined({ has_password }, draw) {
+function whenJoined({ has_password, role }, draw) {
   const made = form({
     fields: [CURRENT_PASSWORD],
     label: t.leave,
@@ -70,7 +70,9 @@ function whenJoined({ has_password }, draw) {
       sayDone(t.left, await draw());
     },
   });
+  const isLockedOut = service.provider.leads && role !== "admin";
   const first = el("p", {}, t.no_password, " ", el("a", { href: "/console/account/password" }, t.choose), ".");
   return [section(t.joined_title, { lead: t.is_joined({ provider }) }),
-    section(t.leave_title, { lead: has_password ? t.leave_lead : false }, has_password ? made.element : first)];
+    section(t.leave_title, { lead: has_password && (isLockedOut ? t.leave_locked : t.leave_lead) },
+      has_password ? made.element : first)];
 }

@@ -38,10 +38,11 @@ function sayReason(error, trip, say) {
   const reasons = t.reasons({ provider });
   if (trip) hand(trip, null, "");
   const known = Object.hasOwn(reasons, error) ? error : "invalid";
-  // Some providers do not say when the person has signed in.
+  // Some providers do not say when the person has signed in. To connect an account, their word is then not needed.
   const isUnable = known === "invalid" && trip?.isAgain;
-  say(t.failed, [reasons[known], ...(isUnable ? [t.unable({ provider })] : [])],
-    providerLink(t.again, () => trip ?? toStart(), { kind: "primary" }),
+  const next = isUnable && trip.purpose === "join" ? { ...trip, isAgain: false } : trip ?? toStart();
+  say(t.failed, [reasons[known], ...(isUnable && next === trip ? [t.unable({ provider })] : [])],
+    providerLink(t.again, () => next, { kind: "primary" }),
     buttonLink(t.back, trip?.back ?? "/console"));
 }
 

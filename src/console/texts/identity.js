@@ -60,7 +60,8 @@ export const identity = {
     use: ({ provider }) => `Use ${provider} instead`,
     ends: ({ provider }) => `If your account is connected to ${provider}, a new password ends that.`,
     title: "Connect your account",
-    lead: "From now on you sign in with this identity. You are signed out everywhere, and links to your files end.",
+    lead: "From now on you sign in with this identity. You are signed out everywhere, and links to your files end. "
+      + "Go on only if you have asked for this link yourself.",
     submit: "Connect",
     busy: "Connecting…",
     other: "Use another identity",
@@ -85,6 +86,8 @@ export const identity = {
     leave_title: "Disconnect",
     leave_lead: "After that, you sign in with your password. Sessions that were opened without it end, and so do all "
       + "personal access tokens.",
+    leave_locked: "Only administrators sign in with a password here: after that, only a link by e-mail lets you in. Your "
+      + "other sessions may end, and all personal access tokens do.",
     no_password: "This is your only way to sign in, because your account has no password. To disconnect, first",
     choose: "choose a password",
     leave: "Disconnect",

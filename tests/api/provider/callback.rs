@@ -34,7 +34,10 @@ fn a_state_is_good_once_in_its_browser() {
     let codes = found.iter().filter(|fragment| fragment.starts_with("code=")).count();
     let expired = found.iter().filter(|fragment| *fragment == "error=expired").count();
     assert_eq!((codes, expired, provider.count("/token")), (1, 19, 1), "{found:?}");
-    // The cookie ends with each answer.
+    // The cookie ends with each answer, unless the state is made up.
+    let made_up = format!("/auth/oidc/callback?code=x&state={}", "a".repeat(43));
+    let answer = api.request("GET", &made_up).header("Cookie", cookie).send();
+    assert!(!answer.has_header("Set-Cookie"), "{answer:?}");
     let path = format!("/auth/oidc/callback?{query}");
     let answer = api.request("GET", &path).header("Cookie", cookie).send();
     assert!(answer.header("Set-Cookie").starts_with(&format!("{name}=; Path=/; Max-Age=0;")));

@@ -21,6 +21,8 @@ fn an_identity_is_joined_by_its_owner_who_has_just_proven_it() {
     provider.person("ann-there");
     let code = |more: &str| api.provider_code(&provider, more);
     let denied = "Current password is incorrect";
+    let refused =
+        "audit_events WHERE outcome = 'failure' AND action IN ('identity.join', 'identity.leave')";
     api.join(&ann, &code("&again=1"), None).refused(400, denied);
     api.join(&ann, &code("&again=1"), Some(NEW_PASSWORD)).refused(400, denied);
     api.join(&ann, &code(""), Some(PASSWORD)).refused(400, "Invalid or expired code");
@@ -39,7 +41,12 @@ fn an_identity_is_joined_by_its_owner_who_has_just_proven_it() {
     other
         .refused(409, "Account already has an identity")
         .has(json!({"reason": "IDENTITY_PRESENT"}));
-    assert_eq!(api.database.count("audit_events WHERE action = 'identity.join'"), 1);
+    api.leave(&ann, NEW_PASSWORD).refused(400, denied);
+    wait_until(|| api.database.count(refused) == 4);
+    assert_eq!(
+        api.database.count("audit_events WHERE action = 'identity.join' AND outcome = 'success'"),
+        1
+    );
     let told = "outbox WHERE kind = 'identity_joined'";
     assert!(api.database.count(told) <= 1);
     provider.person("ann-there");
@@ -192,12 +199,17 @@ fn whoever_proves_the_mailbox_has_the_account_alone_also_with_the_same_identity(
         let api = api.beside(&provider_settings(&provider.issuer()));
         provider.person("ann-there");
         let script = api.new_token(&signed_in, false);
+        let file = api.upload(&signed_in, "a.txt", "a").expect(201).json()["id"].clone();
+        let link = api.new_link(&signed_in, file.as_str().expect("text"));
+        api.database.run("UPDATE users SET wrong_codes = 50");
         let token = api.reset_token("ann@example.com");
         let code = api.provider_code(provider, "");
         let body = json!({"token": token, "oidc": {"code": code, "verifier": VERIFIER}});
         api.post("/auth/reset-password", Anonymous, body).expect(200);
         api.me(&signed_in).expect(401);
         api.me(&script).expect(401);
+        api.open_link(&link).expect(404);
+        assert_eq!(api.database.value::<i32>("SELECT wrong_codes FROM users"), 0);
         let code = api.provider_code(provider, "");
         signed_in = api.provider_token(&code, VERIFIER, None).expect(200).tokens();
     }

@@ -76,8 +76,12 @@ fn what_a_provider_says_of_itself_wrongly_is_remembered_for_five_seconds() {
 fn what_all_wait_for_is_fetched_once() {
     let provider = OpenIdProvider::start();
     let api = provider.service(&[]);
-    let statuses = parallel(20, |_| api.start_sign_in("").status);
-    assert_eq!(tally(statuses), [(303, 20)].into());
+    let statuses = tally(parallel(20, |_| api.start_sign_in("").status));
+    // On a slow machine some may wait for too long.
+    assert!(
+        statuses.contains_key(&303) && statuses.keys().all(|it| [303, 503].contains(it)),
+        "{statuses:?}"
+    );
     assert_eq!((provider.count(DOCUMENT), provider.count("/keys")), (1, 1));
 }
 
@@ -131,4 +135,19 @@ fn a_provider_that_hangs_holds_little() {
     assert_eq!(api.provider_error(&provider, ""), "unavailable");
     provider.port.close();
     assert_eq!(api.provider_error(&provider, ""), "unavailable");
+}
+
+#[test]
+fn one_request_waits_for_a_provider_that_does_not_say_what_it_is() {
+    let provider = OpenIdProvider::start();
+    let api = provider.service(&[("CLOAKROOM_HTTP_SERVER", "rouille")]);
+    provider.reply(DOCUMENT, Reply::Drops);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| api.start_sign_in("").status);
+        wait_until(|| provider.count(DOCUMENT) == 1);
+        // The others have gone before it comes to an end, also where few threads serve.
+        assert_eq!(tally(parallel(20, |_| api.start_sign_in("").status)), [(503, 20)].into());
+        assert!(!first.is_finished());
+        assert_eq!(first.join().expect("no panic"), 503);
+    });
 }

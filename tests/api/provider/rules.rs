@@ -78,6 +78,8 @@ const RULES: &[Rule] = &[
         "identity::a_fresh_code_takes_the_place_of_the_current_password"),
     ("What all wait for is fetched once", "", "outage::what_all_wait_for_is_fetched_once"),
     ("A provider that hangs holds few threads and little memory", "", "outage::a_provider_that_hangs_holds_little"),
+    ("One request waits for it, however many there are", "",
+        "outage::one_request_waits_for_a_provider_that_does_not_say_what_it_is"),
     ("Strangers have a limit", "", "start::sixty_requests_a_minute_come_from_an_address"),
     ("Without a provider there is nothing of it", "", "start::without_a_provider_there_is_nothing_of_it"),
     ("Each setting that cannot work is refused at the start", "", "settings::what_cannot_work_is_refused"),

@@ -96,6 +96,7 @@ fn without_a_provider_there_is_nothing_of_it() {
         let answer = api.request(method, path).by(&ann).send();
         answer.refused(404, "This feature is not available");
     }
+    api.request("HEAD", "/auth/oidc/start").send().expect(404);
 }
 
 #[test]

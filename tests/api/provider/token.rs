@@ -130,9 +130,12 @@ fn what_the_id_token_lacks_userinfo_tells() {
         json!({"sub": "ann", "email": "ann@example.com", "email_verified": true, "name": "Ann"});
     provider.with(|state| state.userinfo = with_member(&told, "sub", "eve"));
     assert_eq!(api.provider_error(&provider, ""), "invalid");
+    // An address counts only with what the same answer says of it.
     provider.with(|state| state.userinfo = told);
+    provider.claim("email", "eve@example.com");
     let code = api.provider_code(&provider, "");
-    api.provider_token(&code, VERIFIER, None).expect(200);
+    let made = api.provider_token(&code, VERIFIER, None).expect(200);
+    assert_eq!(made.json()["user"]["email"], "ann@example.com");
     // It is asked only where an account is to be made.
     let before = provider.count("/userinfo");
     api.provider_code(&provider, "");
