@@ -95,6 +95,9 @@ fn a_search_finds_parts_of_one_column_without_regard_to_case_and_takes_no_charac
         ("search=zola", ""),
         ("name=%C3%A9mile%20%5C", "Ann_Lee"),
         ("search=ANNALEE", "annalee"),
+        // What nobody is shown is not found either.
+        ("search=%24", ""),
+        ("search=scrypt", ""),
         ("email=EXAMPLE.ORG&sort_by=email&sort_order=asc", "Ann_Lee annalee"),
     ] {
         let body = api.list_users(&root, query).case(query).expect(200).json();

@@ -278,6 +278,32 @@ fn an_update_changes_what_is_given_and_nothing_else() {
 }
 
 #[test]
+fn an_own_change_takes_no_role_right_quota_or_password() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let before = api.me(&ann).expect(200).json();
+    for (field, value) in [
+        ("role", json!("admin")),
+        ("permissions", json!(["all"])),
+        ("is_active", json!(false)),
+        ("is_admin", json!(true)),
+        ("storage_quota", json!(1_u64 << 40)),
+        ("file_quota", json!(1_000_000)),
+        ("id", json!(UNKNOWN_ID)),
+        ("password", json!(NEW_PASSWORD)),
+        ("Password", json!(NEW_PASSWORD)),
+        ("new_password", json!(NEW_PASSWORD)),
+        ("password_hash", json!("x")),
+    ] {
+        api.update_me(&ann, json!({field: value})).case(field).expect(200);
+        let after = api.me(&ann).expect(200).json();
+        let after = with_member(&after, "updated_at", before["updated_at"].clone());
+        assert_eq!(after, before, "{field}");
+    }
+    api.login("ann", NEW_PASSWORD).expect(401);
+    api.login("ann", PASSWORD).expect(200).tokens();
+}
+
+#[test]
 fn a_password_change_needs_the_current_one() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let wrong = api.change_password(&ann, "wrong horse", NEW_PASSWORD);

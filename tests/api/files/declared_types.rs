@@ -1,7 +1,7 @@
 //! What browsers and programs declare as the type of a file: by the registrations of IANA, the tables of Chromium and
 //! Firefox, shared-mime-info on Linux, the registry of Windows with Office, and the types of macOS, iOS and Android.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::harness::*;
 
@@ -293,4 +293,32 @@ fn lists_with_patterns_and_any_take_what_they_say() {
             ("audio/mpeg", b"", None),
         ],
     );
+}
+
+/// Whatever recognises contents by their first bytes may meet fewer of them.
+#[test]
+fn a_file_that_is_cut_off_anywhere_is_taken_or_refused() {
+    let files = files();
+    let first = |names: &'static str| names.split_whitespace().next().expect("a name");
+    let list: BTreeSet<_> = files.iter().map(|(_, _, names)| first(names)).collect();
+    let list = list.into_iter().collect::<Vec<_>>().join(",");
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_ALLOWED_UPLOAD_TYPES", &list)], ["ann"]);
+    let contents: BTreeMap<_, _> =
+        files.iter().map(|(_, content, names)| (content, first(names))).collect();
+    let cut: Vec<_> = contents
+        .into_iter()
+        .flat_map(|(content, name)| {
+            let lengths = (0..content.len()).filter(|length| *length <= 12 || length % 37 == 0);
+            lengths.map(move |length| (name, &content[..length]))
+        })
+        .collect();
+    assert!(cut.len() > 500, "{}", cut.len());
+    parallel(8, |thread| {
+        for (name, content) in cut.iter().skip(thread).step_by(8) {
+            let answer = api.upload_form(&ann, file_form("a", name, content));
+            let is_answered = [201, 415].contains(&answer.status);
+            assert!(is_answered, "{name}, {} bytes: {answer:?}", content.len());
+        }
+    });
+    assert!(!api.log().contains("panic"), "{}", api.log());
 }

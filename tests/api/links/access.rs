@@ -100,6 +100,34 @@ fn a_link_answers_anyone_as_a_download_answers_the_owner() {
 }
 
 #[test]
+fn a_token_that_has_ended_opens_no_public_file_and_tells_nothing_more_at_a_link() {
+    let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
+    let file = api.new_file(&ann, "a.txt", "text");
+    api.update_file(&ann, &file, json!({"is_public": true})).expect(200);
+    let link = api.new_link(&ann, &file);
+    let script = api.new_token(&bob, false);
+    api.download(&script, &file).expect(200);
+    // That ends the token of the script, too.
+    api.change_password(&bob, PASSWORD, NEW_PASSWORD).expect(200);
+    api.logout(&bob).expect(204);
+    let open = |path: &str, sender: Option<&String>| {
+        let request = api.request_at_root("GET", path);
+        let answer = sender.iter().fold(request, |request, token| request.by(*token)).send();
+        (answer.status, answer.text(), names(&answer))
+    };
+    for token in [&bob.access, &script] {
+        for path in [&format!("/uploads/{file}"), &format!("/uploads/{file}/download")] {
+            api.get(path, token).refused(401, "Invalid token");
+        }
+        // Without a token a client on the same host may export, in development.
+        api.get("/users/export", token).refused(401, "Invalid token");
+        for path in [&link, &format!("{link}?about=true"), "/api/v1/links/unknown"] {
+            assert_eq!(open(path, Some(token)), open(path, None), "{path}");
+        }
+    }
+}
+
+#[test]
 fn a_link_has_the_present_name_of_the_file_and_a_download_that_of_its_upload() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let file = api.new_file(&ann, "draft.txt", "text");
@@ -482,7 +510,8 @@ fn links_that_do_not_work_are_answered_alike_whatever_the_cause() {
     }
     api.database.run(&format!("UPDATE file_links SET expires_at = now() WHERE id = '{expired}'"));
     api.delete_link(&bob, &file, &link).expect(204);
-    api.delete_file(&cyd, &cyd_file).expect(204);
+    // By another spelling of its path, too.
+    api.delete(&format!("/uploads/{cyd_file}/"), &cyd).expect(204);
     api.delete_user(&root, dan.id()).expect(204);
     api.update_user(&root, eve.id(), json!({"is_active": false})).expect(200);
     let unknown = format!("/api/v1/links/{}", "A".repeat(43));

@@ -18,9 +18,16 @@ fn the_link_to_reset_a_password_goes_to_the_stored_address_and_works() {
         let ann = api.sign_up("ann");
         let change = json!({"email": "Ann@example.com", "name": "Ann B\u{e4}r"});
         api.update_me(&ann, change).expect(200);
-        api.request_reset("aNN@EXAMPLE.com").expect(200);
+        // Where the link leads is in the settings, whatever the request says of its host.
+        let mut request = api.request("POST", "/auth/request-password-reset");
+        for name in ["Host", "X-Forwarded-Host", "X-Original-Host", "X-Host"] {
+            request = request.header(name, "evil.example");
+        }
+        let request = request.header("Forwarded", "host=evil.example;proto=http");
+        request.json(json!({"email": "aNN@EXAMPLE.com"})).send().expect(200);
         let mail = smtp.wait_for(1).remove(0);
         assert_eq!(mail.recipient, "Ann@example.com");
+        assert!(!mail.text().contains("evil.example"), "{}", mail.text());
         // Without the name, which anybody may choose who registers an account with somebody else's address.
         assert_eq!(mail.to(), (String::new(), "Ann@example.com".to_owned()));
         assert_eq!(mail.subject(), RESET);

@@ -302,3 +302,23 @@ fn metrics_count_messages_and_the_probes_do_not_depend_on_them() {
     api.readyz().expect(200);
     api.healthz().expect(200);
 }
+
+#[test]
+fn a_message_over_which_the_thread_panics_keeps_no_other_from_being_sent() {
+    let (smtp, api) = service_with_mail(&[]);
+    for name in ["ann", "bob"] {
+        api.sign_up(name);
+    }
+    let queued_at = |time: &str| {
+        api.database.run(&format!("ALTER TABLE outbox ALTER COLUMN created_at SET DEFAULT {time}"))
+    };
+    // The client library panics over it.
+    queued_at("'20000-01-01'");
+    api.request_reset("ann@example.com").expect(200);
+    api.logged("background task panicked, tried again soon: sending mail");
+    queued_at("now()");
+    api.request_reset("bob@example.com").expect(200);
+    assert_eq!(smtp.wait_for(1)[0].recipient, "bob@example.com");
+    wait_until(|| api.database.count("outbox") == 1);
+    api.sign_in("ann");
+}

@@ -168,8 +168,9 @@ fn a_second_factor_is_asked_for_and_the_code_waits_for_it() {
         api.provider_token(&code, VERIFIER, None).refused(401, "Second factor required");
     }
     api.provider_token(&code, VERIFIER, None).refused(400, "Invalid or expired code");
-    api.database.run("UPDATE users SET is_active = false");
+    // Also with a code that is older than the end of the account.
     let code = api.provider_code(&provider, "");
+    api.database.run("UPDATE users SET is_active = false");
     api.provider_token(&code, VERIFIER, None).refused(403, "Inactive or deleted user.");
     api.provider_token(&code, VERIFIER, None).refused(400, "Invalid or expired code");
 }

@@ -73,6 +73,35 @@ fn forged_and_expired_tokens_are_refused() {
     }
 }
 
+/// Other spellings of the same bytes: Base64 leaves bits of its last character unused, and may be padded.
+fn other_spellings(token: &str) -> Vec<String> {
+    const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let (start, last) = token.split_at(token.len() - 1);
+    let value = ALPHABET.find(last).expect("a character of Base64");
+    let unused = (0..4).map(|bits| value & !3 | bits).filter(|other| *other != value);
+    let unused = unused.map(|other| format!("{start}{}", &ALPHABET[other..=other]));
+    let standard = token.replace('-', "+").replace('_', "/");
+    let padded = ["=", "==", "%3D", "."].map(|end| format!("{token}{end}"));
+    unused.chain(padded).chain([standard]).filter(|other| other != token).collect()
+}
+
+#[test]
+fn no_spelling_of_a_token_is_accepted_but_its_own_and_that_ends_with_its_session() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    // Its signature is known from here on.
+    api.me(&ann).expect(200);
+    let (access, refresh) = (other_spellings(&ann.access), other_spellings(&ann.refresh));
+    assert!(access.len() >= 7, "{access:?}");
+    for is_over in [false, true] {
+        if is_over {
+            api.logout(&ann).expect(204);
+            api.me(&ann).refused(401, "Invalid token");
+        }
+        access.iter().for_each(|token| drop(api.me(token).refused(401, "Invalid token")));
+        refresh.iter().for_each(|token| drop(api.refresh(token).refused(401, "Invalid token")));
+    }
+}
+
 #[test]
 fn a_refused_token_is_described_wherever_it_is_sent() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
