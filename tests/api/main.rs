@@ -6,6 +6,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod advisories;
 mod pages;
 mod structure;
 
