@@ -249,10 +249,10 @@ errors! {
     /// The code of a sign-in by the OpenID provider is none, has expired, was used, belongs to another verifier, or
     /// proves less than it must or another identity.
     InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code",
-        "A code works once and for five minutes. GET /api/v1/auth/oidc/start begins anew.");
+        "A code works once and for five minutes. A new sign-in by the provider gives another.");
     /// The settings let only administrators sign in with a password. Holds the name of the provider.
     ProviderRequired(name: String) => row(403, "PROVIDER_REQUIRED", format!("Sign in with {name}"),
-        "GET /api/v1/auth/oidc/start begins that.");
+        "The console begins that.");
     /// The OpenID provider cannot be reached, does not answer in time or as it must, or refuses this service.
     ProviderUnavailable => row(503, "PROVIDER_UNAVAILABLE", "Sign-in provider is not available",
         "Try again in a few seconds.");
