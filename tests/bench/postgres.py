@@ -10,7 +10,7 @@ import urllib.parse
 
 from processes import parent
 
-# Everything else has PostgreSQL's defaults: in particular, a commit waits for the disk.
+# Everything else is as scripts/postgres sets it: in particular, a commit waits for the disk.
 OPTIONS = "-c shared_buffers=512MB -c max_connections=200 -c max_wal_size=4GB -c checkpoint_timeout=30min"
 
 
