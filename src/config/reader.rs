@@ -13,10 +13,12 @@ use super::words::{Switch, word};
 
 /// Variables with our prefix that commands and scripts use. They are not settings, but must not be reported as
 /// misspelt ones either.
-const OTHER_VARIABLES: [&str; 4] = [
+const OTHER_VARIABLES: [&str; 6] = [
     "CLOAKROOM_ADMIN_PASSWORD",
     "CLOAKROOM_ALLOCATOR_SET",
     "CLOAKROOM_PG_OPTIONS",
+    "CLOAKROOM_PG_SOCKET",
+    "CLOAKROOM_PROGRAM",
     "CLOAKROOM_TEST_DATABASE_URL",
 ];
 
