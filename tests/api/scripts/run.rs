@@ -223,6 +223,19 @@ fn a_private_postgresql_that_was_started_by_hand_stays() {
     assert!(installation.postgres_runs());
 }
 
+#[test]
+fn a_command_starts_the_private_postgresql_and_stops_it() {
+    let installation = Installation::create("command");
+    installation.command().arg("migrate").output().expect("scripts/run").exits(0);
+    assert!(!installation.postgres_runs());
+    // The administrator is made when it first serves, and a command beside that leaves it alone.
+    let mut run = installation.run();
+    let url = run.url();
+    installation.command().arg("check").output().expect("scripts/run").exits(0);
+    assert!(run.password().is_some() && is_ready(&url));
+    assert_eq!(run.end(Signal::TERM), Some(0));
+}
+
 /// The oldest Rust that can build this.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 
