@@ -22,15 +22,21 @@ AWAY = f"{NAME} cannot be reached at the moment."
 class Provider:
     """The provider, in a process of its own."""
 
-    def __init__(self):
+    def __init__(self, clock=0):
+        """Its clock is so many seconds ahead."""
+        self.clock = clock
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self):
+        """With keys of its own each time."""
         OWN.mkdir(exist_ok=True)
         script = pathlib.Path(__file__).with_name("provider.mjs")
         with open(OWN / "provider.log", "wb") as log:
-            command, env = ["node", script, str(self.port)], os.environ | {"CONSOLE_WORK": str(WORK)}
+            command, env = ["node", script, str(self.port), str(self.clock)], os.environ | {"CONSOLE_WORK": str(WORK)}
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=env)
         wait_for("provider", self._answers)
 
@@ -41,6 +47,10 @@ class Provider:
             return True
         except OSError:
             return False
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(60)
 
     def settings(self, **more):
         """The settings of a service that knows it."""
@@ -64,8 +74,7 @@ def provider():
     """The provider of this file."""
     provider = Provider()
     yield provider
-    provider.process.kill()
-    provider.process.wait(60)
+    provider.stop()
 
 
 @pytest.fixture(scope="module")
@@ -394,6 +403,41 @@ def test_a_provider_that_is_slow_or_away(page, provider, start_service):
         page.see(AWAY, "Go back")
         page.activate("Go back")
         page.heading("Sign in")
+
+
+def test_a_provider_whose_clock_is_off(page, start_service):
+    for clock, heading in ((45, "No account yet"), (600, "That did not work")):
+        wrong = Provider(clock)
+        try:
+            page.service = start_service(**wrong.settings())
+            page.others += [wrong.url, page.service.url]
+            page.open()
+            page.activate(SIGN_IN)
+            wrong.sign_in(page, "kit")
+            page.heading(heading)
+        finally:
+            wrong.stop()
+    page.see("cannot be used")
+
+
+@pytest.mark.long  # new keys are asked for once a minute
+def test_a_provider_with_new_keys(page, provider):
+    page.open()
+    page.activate(SIGN_IN)
+    provider.sign_in(page, "lou")
+    page.heading("No account yet")
+    provider.stop()
+    provider.start()
+
+    def is_known():
+        page.cdp("Network.clearBrowserCookies")
+        page.open()
+        page.activate(SIGN_IN)
+        provider.sign_in(page, "lou")
+        page.until("an answer", lambda: "No account yet" in page.text() or "That did not work" in page.text())
+        return "No account yet" in page.text()
+
+    page.until("new keys", is_known)
 
 
 def test_a_lost_session_is_found_again_by_the_provider(page, service, provider):

@@ -1,7 +1,7 @@
 // The OpenID provider of `identities.py`, on the port that is its first argument: npm's oidc-provider with its answers
 // as they are, and a page for signing in that asks for a login name only. It knows whoever is named: `ann` has the
-// address ann@example.com, which is not confirmed for names that begin with `new`. CONSOLE_WORK is where npm has
-// installed packages.
+// address ann@example.com, which is not confirmed for names that begin with `new`. Its second argument is how many
+// seconds its clock is ahead. CONSOLE_WORK is where npm has installed packages.
 
 import { generateKeyPairSync } from "node:crypto";
 import { pathToFileURL } from "node:url";
@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 const { Provider } = await import(
   pathToFileURL(`${process.env.CONSOLE_WORK}/node/node_modules/oidc-provider/lib/index.js`).href);
 const port = Number(process.argv[2]);
+const { now } = Date;
+Date.now = () => now() + Number(process.argv[3]) * 1000;
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const key = { ...privateKey.export({ format: "jwk" }), use: "sig", alg: "RS256" };
 
