@@ -72,7 +72,8 @@ CREATE TABLE users (
     storage_quota bigint CONSTRAINT users_storage_quota_check CHECK (storage_quota >= 0),
     file_quota bigint CONSTRAINT users_file_quota_check CHECK (file_quota >= 0),
     -- Who the owner is to an OpenID provider: its issuer and the subject of its ID tokens (OpenID Connect Core, 2),
-    -- never an address. And the address that the provider has confirmed at that time, if any, by which the owner knows it.
+    -- never an address. And the address that the provider has confirmed at that time, if any, by which its owner
+    -- knows it.
     identity_issuer text COLLATE "C",
     identity_subject text COLLATE "C",
     identity_email text,

@@ -139,7 +139,7 @@ errors! {
         is_password_refused: bool,
     } => match is_password_refused {
         false => row(401, "SECOND_FACTOR_REQUIRED", "Second factor required",
-            "Send the six digits of the authenticator app, or a recovery code: as `code` beside a password, or as `otp`."),
+            "Send the six digits of the authenticator app, or a recovery code: `code` beside a password, or `otp`."),
         true => row(401, "TOO_MANY_WRONG_CODES", "Second factor required",
             "Too many wrong codes were sent with this password. Reset the password, and then send a code."),
     };

@@ -9,8 +9,6 @@ use crate::docs::openapi;
 use crate::docs::pages::Pages;
 use crate::error::Error;
 use crate::http::response::Response;
-#[cfg(feature = "oidc")]
-use crate::provider;
 use crate::request::context::RequestContext;
 #[cfg(feature = "extras")]
 use crate::request::endpoint::Feature;
@@ -19,7 +17,9 @@ use crate::request::endpoint::Handler::Anyone;
 use crate::request::endpoint::{Endpoint, at};
 use crate::{accounts, exports, files, sign_in};
 #[cfg(feature = "extras")]
-use crate::{audit, changes, confirmation, links, personal_tokens, second_factor, sessions, undo};
+use crate::{
+    audit, changes, confirmation, links, personal_tokens, provider, second_factor, sessions, undo,
+};
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
@@ -128,7 +128,6 @@ const EXTRAS: &[Route] = &[
     links::route,
     changes::route,
     audit::route,
-    #[cfg(feature = "oidc")]
     provider::route,
 ];
 #[cfg(not(feature = "extras"))]

@@ -86,8 +86,8 @@ export const identity = {
     leave_title: "Disconnect",
     leave_lead: "After that, you sign in with your password. Sessions that were opened without it end, and so do all "
       + "personal access tokens.",
-    leave_locked: "Only administrators sign in with a password here: after that, only a link by e-mail lets you in. Your "
-      + "other sessions may end, and all personal access tokens do.",
+    leave_locked: "Only administrators sign in with a password here: after that, only a link by e-mail lets you in. "
+      + "Your other sessions may end, and all personal access tokens do.",
     no_password: "This is your only way to sign in, because your account has no password. To disconnect, first",
     choose: "choose a password",
     leave: "Disconnect",
