@@ -22,6 +22,9 @@ pub fn document(config: &Config, has_path: impl Fn(&str) -> bool) -> String {
     let file = &mut upload["multipart/form-data"]["encoding"]["file"];
     file["contentType"] = types.join(", ").into();
     drop_paths(&mut document, has_path);
+    if config.provider.is_none() {
+        drop_provider_codes(&mut document);
+    }
     #[cfg(not(feature = "extras"))]
     drop_parameters(&mut document);
     let sign_out = &mut document["paths"]["/api/v1/auth/logout"]["post"]["responses"];
@@ -73,6 +76,25 @@ fn drop_links(value: &mut Value, paths: &str) {
         links.retain(|_, link| is_there(link));
     }
     members(value).for_each(|(_, member)| drop_links(member, paths));
+}
+
+/// Drops the codes of an OpenID provider, which take the place of another field.
+fn drop_provider_codes(document: &mut Value) {
+    for (_, schema) in members(&mut document["components"]["schemas"]) {
+        let Some(schema) = schema.as_object_mut() else { continue };
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        if properties.and_then(|properties| properties.shift_remove("oidc")).is_none() {
+            continue;
+        }
+        let Some(mut otherwise) = schema.shift_remove("else") else { continue };
+        if otherwise["required"] == json!(["oidc"]) {
+            let field = schema.shift_remove("if").map(|mut it| it["required"][0].take());
+            let required = schema.entry("required").or_insert(json!([])).as_array_mut();
+            required.into_iter().for_each(|required| required.extend(field.clone()));
+        } else {
+            schema.insert("else".to_owned(), otherwise["else"].take());
+        }
+    }
 }
 
 /// Drops the parameters that the core build ignores, and the key of sorting that only deleted files have.
@@ -161,16 +183,23 @@ fn without_unused_components(mut document: Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(feature = "extras")]
-    use crate::config::EmailConfirmation;
+    #[cfg(feature = "oidc")]
+    use crate::config::{EmailConfirmation, ProviderSettings, Secret};
     use crate::model::audit::ACTIONS;
 
     #[test]
-    #[cfg(feature = "extras")]
+    #[cfg(feature = "oidc")]
     fn every_component_of_the_file_is_used_with_some_settings() {
         let mut config = Config::of_test_database();
         config.test_endpoints_enabled = true;
         config.email_confirmation = EmailConfirmation::Required;
+        config.provider = Some(ProviderSettings {
+            issuer: "https://login.example.com".to_owned(),
+            client_id: "cloakroom".to_owned(),
+            client_secret: Secret::new(String::new()),
+            authorities: None,
+            name: "Example ID".to_owned(),
+        });
         let detail = document(&config, |_| true);
         config.error_format = ErrorFormat::Envelope;
         let documents = detail + &document(&config, |_| true);
@@ -180,6 +209,20 @@ mod tests {
                 assert!(documents.contains(&reference), "{reference}");
             }
         }
+    }
+
+    #[test]
+    fn without_a_provider_no_schema_takes_its_code() {
+        let mut document = all_features();
+        drop_provider_codes(&mut document);
+        let schemas = &document["components"]["schemas"];
+        assert!(!schemas.to_string().contains("\"oidc\""), "{schemas}");
+        let needs = |name: &str| &schemas[name]["required"];
+        assert_eq!(*needs("CurrentPasswordRequest"), json!(["current_password"]));
+        assert_eq!(*needs("PasswordAndCodeRequest"), json!(["code", "current_password"]));
+        let change = &schemas["ChangePasswordRequest"];
+        assert_eq!(change["if"], json!({"required": ["current_password"]}));
+        assert_eq!(change["else"]["required"], json!(["old_password"]));
     }
 
     #[test]
