@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
-use time::macros::datetime;
 use uuid::Uuid;
 
 use super::statements::{
@@ -218,19 +217,16 @@ pub fn new_session(
     let config = &context.app.config;
     let lifetime = config.refresh_token_lifetime.max(config.access_token_lifetime);
     let issued_at = OffsetDateTime::now_utc();
+    let expires_at = issued_at + lifetime.min(config.session_max_age);
     NewSession {
         id,
         refresh_id: Uuid::new_v4(),
         issued_at,
-        expires_at: (issued_at + lifetime.min(config.session_max_age))
-            .min(ends_at.unwrap_or(NEVER)),
+        expires_at: ends_at.map_or(expires_at, |end| end.min(expires_at)),
         ends_at,
         user_agent: context.request.header("User-Agent").and_then(rules::user_agent),
     }
 }
-
-/// The end of a session that has none of its own.
-const NEVER: OffsetDateTime = datetime!(9999-12-31 0:00 UTC);
 
 /// Signs an access token and the refresh token of a session, and responds with them (RFC 6749, 5.1), with the lifetime
 /// of the access token in seconds, and with the account. Neither outlives the session.

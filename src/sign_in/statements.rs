@@ -236,8 +236,8 @@ pub struct ResetTokenUse<'a> {
 }
 
 /// Sets the password or the identity, which ends the other one, and ends all sessions. Fails with
-/// [`Error::IdentityInUse`]. Returns false if the token was used before, if the password, the e-mail
-/// address or `is_active` has changed since it was made, or if the account is not active.
+/// [`Error::IdentityInUse`]. Returns false if the token was used before, if the password, the e-mail address or
+/// `is_active` has changed since it was made, or if the account is not active.
 pub fn reset_password(db: &Database, used: &ResetTokenUse) -> Result<bool, Error> {
     let outcome = db.write(
         sql!("sign_in/reset_password"),
