@@ -5,8 +5,7 @@
 -- is_signed_in, both null for other actors; $8, $9, $10: actor, address and request id of the events. No row means that
 -- there is no such account, or that one of these conditions does not hold.
 -- Another role, password or value of is_active ends the sessions, because their tokens carry the old role, and another
--- password the identity. The trigger
--- users_last_admin refuses to take away the last active admin.
+-- password the identity. The trigger users_last_admin refuses to take away the last active admin.
 -- The row is locked before it is compared, so that the events say what this statement changed, and not what another one
 -- did meanwhile. Changes of address and password are events of their own; a request that changes nothing is none.
 WITH locked AS (

@@ -180,8 +180,7 @@ errors! {
     TooManyLinks => row(409, "TOO_MANY_LINKS", "Too many links",
         "End one that is no longer needed with DELETE /api/v1/uploads/{file_id}/links/{link_id}.");
     /// An inactive account is sent no link to choose a password.
-    RecipientInactive => row(409, "USER_INACTIVE", "User is inactive",
-        "Activate the account first.");
+    RecipientInactive => row(409, "USER_INACTIVE", "User is inactive", "Activate the account first.");
     /// The change would leave the service without an active administrator.
     LastAdmin => row(409, "LAST_ADMIN", "At least one active admin is required",
         "Make another active account an administrator first.");
@@ -194,8 +193,7 @@ errors! {
     OffsetOutOfRange => row(400, "OFFSET_OUT_OF_RANGE", "Offset must be >= 0", "");
     /// The parameter `limit` is not between 1 and 100.
     LimitOutOfRange => row(400, "LIMIT_OUT_OF_RANGE", "Limit must be between 1 and 100", "");
-    /// The login name or the password is wrong. One variant stands for both, so that nobody learns which accounts
-    /// exist.
+    /// The login name or the password is wrong. One variant stands for both, so nobody learns which accounts exist.
     BadCredentials {
         /// Whether registrations wait until their addresses are confirmed, and so this may be one.
         may_wait: bool,
@@ -246,8 +244,7 @@ errors! {
     /// An account is to be made, and the provider does not say that it has confirmed an e-mail address.
     EmailNotVerified => row(409, "EMAIL_NOT_VERIFIED", "The provider confirms no e-mail address",
         "Confirm your address there, or ask an administrator for an account.");
-    /// The code of a sign-in by the OpenID provider is none, has expired, was used, belongs to another verifier, or
-    /// proves less than it must or another identity.
+    /// The code of a sign-in by the OpenID provider is not good, or proves less than it must or another identity.
     InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code",
         "A code works once and for five minutes. A new sign-in by the provider gives another.");
     /// The settings let only administrators sign in with a password. Holds the name of the provider.

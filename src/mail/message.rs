@@ -1,9 +1,8 @@
 //! Writes messages: headers and a plain text, from the files in `templates/`.
 //!
 //! A message contains nothing that a user chose but the address, the username if it asks to confirm the address, and
-//! the confirmed address of an identity:
-//! anyone can register an account with somebody else's address, and must not be able to send that person a text of
-//! their own. A username consists of letters, digits and underscores.
+//! the confirmed address of an identity: anyone can register an account with somebody else's address, and must not be
+//! able to send that person a text of their own. A username consists of letters, digits and underscores.
 
 use std::fmt::Write;
 
@@ -122,10 +121,7 @@ fn values(mail: &Mail, links: &MailLinks, now: Timestamp) -> Vec<(&'static str, 
         ("time", written_out(mail.at)),
         ("account", mail.account.clone().unwrap_or_else(|| "without a username".to_owned())),
         ("network", network.unwrap_or_default()),
-        (
-            "identity",
-            mail.identity.clone().unwrap_or_else(|| "an identity without an address".into()),
-        ),
+        ("identity", mail.identity.clone().unwrap_or("an identity without an address".into())),
     ];
     if let Some((token, expires_at)) = &mail.token {
         let page = match (mail.kind.link, &links.email_confirmation) {
