@@ -80,16 +80,24 @@ pub fn confirm(context: &mut RequestContext) -> Result<Response, Error> {
     let outcome = match EmailToken::verify(keys, installation_id(context)?, &token, now) {
         Some(EmailToken::Registration(registration)) => match proof {
             Proof::Password(password) => make_account(context, registration, &password, username),
-            Proof::Code(_) => Err(Error::InvalidConfirmationToken),
+            Proof::Code(_) => refuse(context, &proof),
         },
         Some(EmailToken::Change(change)) => change_email(context, &change, &proof),
-        None => Err(Error::InvalidConfirmationToken),
+        None => refuse(context, &proof),
     };
     match outcome {
         Ok(()) => response::message("E-mail address has been confirmed"),
         Err(Error::Taken(Unique::Email)) => Err(Error::InvalidConfirmationToken),
         Err(error) => Err(error.at_registration()),
     }
+}
+
+/// Refuses the token. A code that was sent with it is used up all the same.
+fn refuse(context: &RequestContext, proof: &Proof) -> Result<(), Error> {
+    if let Proof::Code(code) = proof {
+        provider::code::take(context, code)?;
+    }
+    Err(Error::InvalidConfirmationToken)
 }
 
 /// Makes the account of a registration. A `username` replaces the one of the registration.

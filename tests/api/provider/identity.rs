@@ -261,6 +261,12 @@ fn a_fresh_code_takes_the_place_of_the_current_password() {
         confirming.post("/auth/confirm-email", Anonymous, body)
     };
     confirm(oidc("")).refused(400, invalid);
+    // A code is used up also beside a token that is not good.
+    let proof = oidc("&again=1");
+    let wrong = json!({"token": "no.token", "oidc": proof});
+    let refused = confirming.post("/auth/confirm-email", Anonymous, wrong);
+    refused.refused(400, "Invalid or expired token");
+    confirm(proof).refused(400, invalid);
     confirm(oidc("&again=1")).expect(200);
     api.me(&ann).expect(200).has(json!({"email": "b@example.com"}));
     // But not to leave, and not for an account without an identity.
