@@ -33,6 +33,8 @@ pub struct RequestContext<'a> {
     pub client: IpAddr,
     /// The endpoint, once it is found: the metrics name it also if a later check fails.
     pub endpoint: Option<EndpointName>,
+    /// Whether browsers open the path themselves, and no script does, whatever the method.
+    pub is_for_browsers: bool,
     /// Whether the endpoint is for administrators only, if need be by the settings.
     pub needs_admin: bool,
     /// The parameters of the path, in its order.

@@ -47,6 +47,7 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
         id,
         client,
         endpoint: None,
+        is_for_browsers: false,
         needs_admin: false,
         path_params: Vec::new(),
         authenticated: None,
@@ -85,12 +86,17 @@ pub fn answer(app: &Arc<App>, head: &rouille::Request, body: Body) -> Response {
 fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     let request = &context.request;
     let is_local = request.is_local();
-    let found = router::find(&context.app.config, is_local, request.method(), request.path());
-    let mut endpoint = match found {
+    let find = |method| router::find(&context.app.config, is_local, method, request.path());
+    let mut endpoint = match find(request.method()) {
         Ok(endpoint) => endpoint,
-        Err(error) => return cors::preflight(context, &error).ok_or(error),
+        Err(error) => {
+            context.is_for_browsers = find("GET").is_ok_and(|it| it.name.is_for_browsers());
+            let preflight = cors::preflight(context, &error).filter(|_| !context.is_for_browsers);
+            return preflight.ok_or(error);
+        }
     };
     context.endpoint = Some(endpoint.name);
+    context.is_for_browsers = endpoint.name.is_for_browsers();
     context.needs_admin = matches!(endpoint.handler, Handler::Admin(_) | Handler::SignedInAdmin(_));
     context.path_params = std::mem::take(&mut endpoint.path_params);
     let outcome = enter(context, &endpoint);
@@ -242,8 +248,10 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
     if let Error::Internal(cause) = error {
         log::error!("request {}: {cause}", context.id);
     }
-    let is_for_browsers = context.endpoint.is_some_and(EndpointName::is_for_browsers);
-    if is_for_browsers && matches!(error.status(), 429 | 503) && context.request.takes_html() {
+    if context.is_for_browsers
+        && matches!(error.status(), 429 | 503)
+        && context.request.takes_html()
+    {
         let page = "/console/oidc#error=unavailable";
         return Response::empty(303).with_header("Location", page).with_header("Vary", "Accept");
     }
@@ -285,10 +293,10 @@ fn add_headers(context: &RequestContext, response: &mut Response) {
     if let Some(decision) = &context.limit {
         limits::add_headers(response, decision);
     }
-    if context.endpoint.is_some_and(EndpointName::is_for_browsers) {
-        return;
+    if !context.is_for_browsers {
+        let origin = context.request.header("Origin");
+        cors::add_headers(response, origin, &context.app.config.cors_origins);
     }
-    cors::add_headers(response, context.request.header("Origin"), &context.app.config.cors_origins);
 }
 
 #[cfg(test)]

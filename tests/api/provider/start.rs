@@ -73,7 +73,12 @@ fn a_start_needs_a_challenge_and_is_no_page_for_scripts() {
     for path in [&start, "/auth/oidc/callback"] {
         let head = api.request("HEAD", path).send().expect(405);
         assert_eq!(head.header("Allow"), "GET");
-        api.request("POST", path).send().expect(405);
+        for method in ["HEAD", "POST", "OPTIONS"] {
+            let other = api.request(method, path).header("Origin", "https://a.example");
+            let answer = other.header("Access-Control-Request-Method", "GET").send().expect(405);
+            let mut names = answer.headers.keys().map(|name| name.as_str());
+            assert!(!names.any(|name| name.starts_with("access-control-")), "{method} {answer:?}");
+        }
         let answer =
             api.request("GET", path).header("Origin", "https://a.example").send().expect(303);
         assert!(!answer.has_header("Access-Control-Allow-Origin"), "{answer:?}");
