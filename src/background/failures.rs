@@ -4,9 +4,9 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::log_error;
+use super::attempt;
 use crate::auth::failure_channel::FailureChannel;
 use crate::db::{self, Database};
 use crate::error::Error;
@@ -83,22 +83,26 @@ fn write(db: &Database, metrics: &Metrics, batch: &[Failure]) -> bool {
     if batch.is_empty() {
         return true;
     }
-    let began = Instant::now();
-    let Err(error) = db::audit::insert_failures(db, batch) else { return true };
-    metrics.audit_write_errors.inc();
-    if let Error::Internal(cause) = error {
-        metrics.audit_lost.inc_by(batch.len() as u64);
-        log::error!("{} failures are missing from the audit log: {cause}", batch.len());
-        return true;
-    }
-    log_error(db, "failures for the audit log", began, &error);
-    false
+    let insert = || {
+        let outcome = db::audit::insert_failures(db, batch);
+        if outcome.is_err() {
+            metrics.audit_write_errors.inc();
+        }
+        if let Err(Error::Internal(cause)) = outcome {
+            metrics.audit_lost.inc_by(batch.len() as u64);
+            log::error!("{} failures are missing from the audit log: {cause}", batch.len());
+            return Ok(());
+        }
+        outcome
+    };
+    attempt(db, "failures for the audit log", insert).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
 
     use RefusedAction::*;
     use serde_json::json;
