@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use postgres::{Client, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::*;
@@ -66,6 +67,16 @@ impl Installation {
 
     fn postgres_runs(&self) -> bool {
         self.postgres("url").status.success()
+    }
+
+    /// Kills its first process.
+    fn kill_postgres(&self) {
+        let url = self.postgres("url").exits(0).out();
+        let mut client = Client::connect(url.trim(), NoTls).expect("a database");
+        let file = client.query_one("SELECT pg_read_file('postmaster.pid')", &[]).expect("a file");
+        let process = file.get::<_, &str>(0).lines().next().and_then(|line| line.parse().ok());
+        let process = process.and_then(Pid::from_raw).expect("the number of a process");
+        kill_process(process, Signal::KILL).expect("PostgreSQL runs");
     }
 
     fn remove(&self) {
@@ -234,6 +245,42 @@ fn a_command_starts_the_private_postgresql_and_stops_it() {
     installation.command().arg("check").output().expect("scripts/run").exits(0);
     assert!(run.password().is_some() && is_ready(&url));
     assert_eq!(run.end(Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_private_postgresql_that_was_killed_is_started_anew() {
+    let installation = Installation::create("anew");
+    let mut run = installation.run();
+    let url = run.url();
+    installation.kill_postgres();
+    wait_until(|| !is_ready(&url));
+    wait_until(|| is_ready(&url));
+    assert!(run.printed().contains("PostgreSQL has ended"), "{}", run.printed());
+    assert_eq!(run.end(Signal::TERM), Some(0));
+    assert!(!installation.postgres_runs());
+}
+
+#[test]
+fn a_signal_ends_a_command_and_its_private_postgresql() {
+    let installation = Installation::create("signal");
+    let mut run = installation.run();
+    run.url(); // The administrator is made, which is an event.
+    assert_eq!(run.end(Signal::TERM), Some(0));
+    let mut command = installation.command();
+    command.args(["audit", "--follow"]);
+    let run = Run::start(command);
+    wait_until(|| run.printed().contains("admin"));
+    assert_eq!(run.end(Signal::TERM), Some(128 + 15));
+    assert!(!installation.postgres_runs());
+}
+
+#[test]
+fn after_an_interrupted_restore_no_administrator_is_made() {
+    let installation = Installation::create("partial");
+    std::fs::create_dir_all(installation.data.join("restore.partial")).expect("a directory");
+    let refused = installation.command().output().expect("scripts/run").exits(1);
+    refused.reports("A restore is running or was interrupted: run it again");
+    assert!(!installation.postgres_runs() && !installation.data.join("admin-created").exists());
 }
 
 /// The oldest Rust that can build this.
