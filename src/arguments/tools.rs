@@ -37,7 +37,8 @@ pub enum Tool {
         repair: bool,
         /// Only delete these files for good, whose contents are lost; their owners are told by mail. Leaves and names
         /// each whose content is in its place, in the trash or in the last backup, and fails then.
-        #[arg(long, value_name = "ID", num_args = 1.., conflicts_with_all = ["repair", "all"])]
+        #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_file_id)]
+        #[arg(conflicts_with_all = ["repair", "all"])]
         remove_lost: Vec<Uuid>,
         /// Name all, in place of the first twenty of a kind.
         #[arg(long)]
@@ -169,6 +170,10 @@ pub fn parse_share(text: &str) -> Result<u32, String> {
 /// The installation id that a user expects in the data directory; `None` if it should hold none.
 #[derive(Clone, Copy)]
 pub struct ExpectedId(pub Option<Uuid>);
+
+fn parse_file_id(text: &str) -> Result<Uuid, String> {
+    text.parse().map_err(|_| "the id of a file is expected".into())
+}
 
 /// Parses the argument of `adopt-data-dir`: a UUID or `none`.
 pub fn parse_expected_id(text: &str) -> Result<ExpectedId, String> {

@@ -94,7 +94,13 @@ fn migrate_by(
         );
     }
     if version.is_none() {
-        create(client, newest, begin).map_err(failed)?;
+        create(client, newest, begin).map_err(|e| match e.code() {
+            Some(&SqlState::DUPLICATE_TABLE) => format!(
+                "the database has tables of another program: name an empty one in CLOAKROOM_DATABASE_URL ({})",
+                describe(&e)
+            ),
+            _ => failed(e),
+        })?;
         log::info!("the schema was made, version {newest}");
     }
     let is_missing = |one: &&Migration| version.is_some_and(|last| last < one.version);

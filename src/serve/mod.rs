@@ -70,6 +70,9 @@ pub fn start(used: UsedSettings) -> Result<Config, CommandError> {
 /// Reads the settings that a command uses. Faults in other settings do not matter to it.
 fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
     let (config, mut faults) = Config::from_environment(used, db::check_settings);
+    if used == UsedSettings::All {
+        faults.extend(RefusedPasswords::load(&config).err());
+    }
     if faults.is_empty() {
         return Ok(config);
     }

@@ -37,8 +37,10 @@ pub fn check(path: &Path) -> Result<(), String> {
 
 /// Does the work of [`check`], but returns the error of a full directory as a value.
 fn examine(path: &Path) -> Result<Option<io::Error>, String> {
-    if !path.is_dir() {
-        return Err("is a file, not a directory".into());
+    match exists(path) {
+        Ok(false) => return Err("does not exist".into()),
+        Ok(true) if !path.is_dir() => return Err("is a file, not a directory".into()),
+        _ => {}
     }
     let full = match try_writing(path).map_err(|error| (error.kind(), error)) {
         Ok(()) => None,

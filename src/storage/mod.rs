@@ -158,8 +158,17 @@ impl Storage {
         refuse_partial(data_dir)?;
         let mut is_new = false;
         for path in self.directories() {
-            is_new |= directory::prepare(path)
+            let is_made = directory::prepare(path)
                 .map_err(|fault| format!("{setting}: {} {fault}", path.display()))?;
+            let is_of_contents = Some(path) == self.content_directory();
+            if is_made && is_of_contents && self.read_installation_id()?.is_some() {
+                log::error!(
+                    "{} was gone, and is made anew: unless it held nothing, stop, and mount or restore what belongs \
+                     there",
+                    path.display()
+                );
+            }
+            is_new |= is_made;
         }
         if is_new {
             // Makes the names of the new directories survive a loss of power.

@@ -81,7 +81,8 @@ pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
     db.write(sql!("tools/restore/remove_files"), &[&lost, &"file.purge", &"content lost", &true])?;
     files.iter().for_each(|file| print_line(format_args!("{file} was deleted for good")));
     let left: Vec<_> = ids.iter().filter(|id| !lost.contains(id)).collect();
-    let fault = format!("left, because they have a content, or no record: {left:?}");
+    let ids = left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let fault = format!("left, because they have a content or a copy of it, or no record: {ids}");
     if left.is_empty() { Ok(()) } else { Err(fault) }
 }
 
@@ -236,9 +237,9 @@ impl Check<'_> {
         self.findings.end_kind();
         for row in read_at_length(self.db, sql!("tools/checks/copies"))? {
             let (copy, faults): (&str, i64) = (row.get("copy"), row.get("faults"));
-            let text =
-                format_args!("the table {copy} differs from what it is made of in {faults} rows");
-            self.findings.fault(text);
+            let rows = count(faults.unsigned_abs(), "row");
+            self.findings
+                .fault(format_args!("the table {copy} differs from what it is made of in {rows}"));
         }
         self.findings.sum_up("totals: those of accounts, quotas, lists and statistics compared");
         Ok(())

@@ -152,7 +152,12 @@ fn check_schema(config: &Config) -> Result<(Vec<Finding>, Option<DatabaseSide>),
         let finding = if applied == 0 {
             let advice = "The first start of the service makes the schema. If there should be data, check \
                           CLOAKROOM_DATABASE_URL.";
-            (Warn, "schema: the database is empty".to_owned(), advice)
+            let tables = db.read(sql!("tools/restore/find_tables"), &[])?;
+            let found = tables.first().map(|row| row.get::<_, &str>("name"));
+            let text = found.map_or("schema: the database is empty".to_owned(), |name| {
+                format!("schema: there is none, but tables of another program, such as {name}")
+            });
+            (Warn, text, advice)
         } else {
             let text =
                 format!("schema: version {applied}, and this program makes version {newest}");
@@ -286,16 +291,18 @@ fn session_encryption(server: &MailServer) -> Result<Option<String>, MailError> 
 /// Asks the service whether it is ready, at the address on which it listens by the settings.
 fn check_service(findings: &mut Findings, address: SocketAddr) {
     let answer = within_max_wait(move || ask_service(address));
-    let (level, text) = match answer.unwrap_or_else(|| Err(ErrorKind::TimedOut.into())) {
-        Ok(body) if body["status"] == "ok" => (Info, "is ready".to_owned()),
-        Ok(body) => (Error, format!("is not as it should be: {body}")),
+    let (level, text, advice) = match answer.unwrap_or_else(|| Err(ErrorKind::TimedOut.into())) {
+        Ok(body) if body["status"] == "ok" => (Info, "is ready".to_owned(), ""),
+        Ok(body) => (Error, format!("is not as it should be: {body}"), "See its log."),
         Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
-            (Warn, "is not in use: nothing listens there".to_owned())
+            (Warn, "is not in use: nothing listens there".to_owned(), "Start it, or see its log.")
         }
-        Err(e) => (Error, format!("does not answer, or something else listens: {e}")),
+        Err(e) => (
+            Error,
+            format!("does not answer, or something else listens: {e}"),
+            "See its log, and who has the port: `ss --listening --tcp --processes`.",
+        ),
     };
-    let advice =
-        "Start it, or see its log, and who has the port: `ss --listening --tcp --processes`.";
     findings.report(level, format_args!("service: {address} {text}"), advice);
 }
 

@@ -133,6 +133,12 @@ fn a_first_start_that_is_still_to_come_is_described_and_not_anticipated() {
     report.has("warning", "contents", "does not exist");
     assert_eq!(database.count("pg_tables WHERE schemaname = 'public'"), 0);
     assert_eq!(listing(data.path()).len(), 1);
+    // Somebody else's is not empty, and no schema is made in it.
+    database.run("CREATE TABLE users (id int)");
+    let report = doctor(&database.url, &data, &settings);
+    report.has("warning", "schema", "tables of another program, such as public.users");
+    let refused = run_in(&data, &database.url, &["migrate"], &[]).exits(1);
+    refused.reports("the database has tables of another program");
 }
 
 #[test]

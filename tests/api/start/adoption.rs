@@ -93,6 +93,17 @@ fn the_directory_of_another_database_is_refused_with_both_ids_until_it_is_adopte
 }
 
 #[test]
+fn a_directory_of_contents_that_is_gone_is_an_error_of_the_start_that_makes_it_anew() {
+    let (service, _) = service_with_a_file();
+    fs::remove_dir_all(service.data.join("files")).expect("removed");
+    let server = service.serve();
+    assert!(server.log().contains("/files was gone, and is made anew"), "{}", server.log());
+    drop(server);
+    let log = service.serve().log();
+    assert!(!log.contains("was gone"), "{log}");
+}
+
+#[test]
 fn a_file_that_holds_no_id_is_refused_and_named() {
     let (service, _) = service_with_a_file();
     fs::write(service.data.join("installation-id"), "nonsense").expect("written");

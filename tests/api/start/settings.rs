@@ -237,6 +237,16 @@ fn what_is_probably_not_intended_is_warned_about() {
 }
 
 #[test]
+#[cfg(feature = "extras")]
+fn a_file_of_refused_passwords_that_cannot_be_read_is_reported_with_the_others() {
+    let settings = [("CLOAKROOM_REFUSED_PASSWORDS", "/nowhere"), ("CLOAKROOM_STOP_SECONDS", "0")];
+    for command in ["config", "serve"] {
+        let output = run(NOWHERE, &[command], &settings).exits(2).reports("CLOAKROOM_STOP_SECONDS");
+        output.reports("CLOAKROOM_REFUSED_PASSWORDS: /nowhere: No such file");
+    }
+}
+
+#[test]
 fn a_data_directory_that_cannot_be_used_is_named_before_the_database_is_asked() {
     let data = Directory::create();
     std::fs::write(data.join("file"), "x").expect("a file");
