@@ -70,11 +70,11 @@ pub fn start(used: UsedSettings) -> Result<Config, CommandError> {
 /// Reads the settings that a command uses. Faults in other settings do not matter to it.
 fn read_settings(used: UsedSettings) -> Result<Config, CommandError> {
     let (config, mut faults) = Config::from_environment(used, db::check_settings);
-    if used == UsedSettings::All {
-        faults.extend(RefusedPasswords::load(&config).err());
-    }
     if faults.is_empty() {
         return Ok(config);
+    }
+    if used == UsedSettings::All {
+        faults.extend(RefusedPasswords::load(&config).err());
     }
     faults.extend(config.unknown.iter().map(UnknownVariable::warning));
     Err(CommandError::Settings(faults))
@@ -118,6 +118,7 @@ pub fn print_config(table: bool, sample: bool) -> Result<(), CommandError> {
         return Ok(());
     }
     let config = read_settings(UsedSettings::All)?;
+    refused_passwords(&config)?;
     let warnings = config.unknown.iter().map(UnknownVariable::warning);
     logging::write_lines(Level::Warn, warnings.map(|warning| format!("cloakroom: {warning}")));
     let line = |ShownSetting { name, value, .. }: &ShownSetting| format!("{name}={value}\n");

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use postgres::{Client, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::*;
@@ -67,16 +66,6 @@ impl Installation {
 
     fn postgres_runs(&self) -> bool {
         self.postgres("url").status.success()
-    }
-
-    /// Kills its first process.
-    fn kill_postgres(&self) {
-        let url = self.postgres("url").exits(0).out();
-        let mut client = Client::connect(url.trim(), NoTls).expect("a database");
-        let file = client.query_one("SELECT pg_read_file('postmaster.pid')", &[]).expect("a file");
-        let process = file.get::<_, &str>(0).lines().next().and_then(|line| line.parse().ok());
-        let process = process.and_then(Pid::from_raw).expect("the number of a process");
-        kill_process(process, Signal::KILL).expect("PostgreSQL runs");
     }
 
     fn remove(&self) {
@@ -245,19 +234,6 @@ fn a_command_starts_the_private_postgresql_and_stops_it() {
     installation.command().arg("check").output().expect("scripts/run").exits(0);
     assert!(run.password().is_some() && is_ready(&url));
     assert_eq!(run.end(Signal::TERM), Some(0));
-}
-
-#[test]
-fn a_private_postgresql_that_was_killed_is_started_anew() {
-    let installation = Installation::create("anew");
-    let mut run = installation.run();
-    let url = run.url();
-    installation.kill_postgres();
-    wait_until(|| !is_ready(&url));
-    wait_until(|| is_ready(&url));
-    assert!(run.printed().contains("PostgreSQL has ended"), "{}", run.printed());
-    assert_eq!(run.end(Signal::TERM), Some(0));
-    assert!(!installation.postgres_runs());
 }
 
 #[test]

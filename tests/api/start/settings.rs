@@ -243,6 +243,8 @@ fn a_file_of_refused_passwords_that_cannot_be_read_is_reported_with_the_others()
     for command in ["config", "serve"] {
         let output = run(NOWHERE, &[command], &settings).exits(2).reports("CLOAKROOM_STOP_SECONDS");
         output.reports("CLOAKROOM_REFUSED_PASSWORDS: /nowhere: No such file");
+        let alone = run(NOWHERE, &[command], &settings[..1]).exits(2);
+        alone.reports("CLOAKROOM_REFUSED_PASSWORDS: /nowhere: No such file");
     }
 }
 
