@@ -118,10 +118,7 @@ fn two_lists_that_read_all_accounts_run_at_a_time_and_others_are_answered_meanwh
     let lock = api.database.begin("LOCK TABLE listed_users IN ACCESS EXCLUSIVE MODE");
     let blocked = || api.database.blocked_statements();
     let waiting = || api.metric("cloakroom_requests_running").expect("the gauge") as usize - 1;
-    let cores = thread::available_parallelism().expect("a number of cores").get();
-    // A service that `scripts/test-small-host` holds to half a core counts one.
-    let is_held = std::env::var("CLOAKROOM_TEST_CGROUPS").is_ok();
-    let most = if is_held { 1 } else { cores.min(2) as i64 };
+    let most = cores_up_to_two();
     thread::scope(|scope| {
         // The index helps with three letters or digits in a row.
         let short = ["search=a", "email=m", "name=%20", "text=a.b", "search=ab&name=long"];

@@ -2,7 +2,7 @@
 //! and nobody else waits for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, available_parallelism};
+use std::thread;
 use std::time::Instant;
 
 use crate::harness::*;
@@ -190,7 +190,7 @@ fn searches_of_a_network_run_one_at_a_time_and_all_together_leave_a_core_for_eac
     let mut searches: Vec<_> = (0..3).map(|n| search(n, "192.0.2.1")).collect();
     wait_until(|| waiting(&api) == 3 && api.database.blocked_statements() == 1);
     searches.extend((3..6).map(|n| search(n, &format!("192.0.2.{n}"))));
-    let most = available_parallelism().expect("a number of cores").get().min(2) as i64;
+    let most = cores_up_to_two();
     wait_until(|| waiting(&api) == 6 && api.database.blocked_statements() == most);
     for user in &users {
         api.me(user).expect(200);
