@@ -80,27 +80,21 @@ fn migrate_by(
     check: impl FnOnce(&mut Client, bool) -> Result<(), String>,
 ) -> Result<(), String> {
     let newest = newest_version(migrations);
-    let failed = |e: postgres::Error| format!("migration: {}", describe(&e));
+    let failed = |e: postgres::Error| match e.code() {
+        Some(&SqlState::DUPLICATE_TABLE) => format!("the database is not empty: {}", describe(&e)),
+        _ => format!("migration: {}", describe(&e)),
+    };
     begin("Waiting for another process that migrates");
     client.batch_execute(sql!("db/schema_history/lock")).map_err(failed)?;
     let applied = find_applied(client).map_err(failed)?;
     verify(migrations, &applied)?;
-    let version = applied.last().map(|row| row.get("version"));
+    let version: Option<i32> = applied.last().map(|row| row.get("version"));
     check(client, version.is_none())?;
-    if version > Some(newest) {
-        log::info!(
-            "the database has schema version {}, which suits this program too",
-            version.unwrap_or_default()
-        );
+    if let Some(newer) = version.filter(|last| *last > newest) {
+        log::info!("the database has schema version {newer}, which suits this program too");
     }
     if version.is_none() {
-        create(client, newest, begin).map_err(|e| match e.code() {
-            Some(&SqlState::DUPLICATE_TABLE) => format!(
-                "the database has tables of another program: name an empty one in CLOAKROOM_DATABASE_URL ({})",
-                describe(&e)
-            ),
-            _ => failed(e),
-        })?;
+        create(client, newest, begin).map_err(failed)?;
         log::info!("the schema was made, version {newest}");
     }
     let is_missing = |one: &&Migration| version.is_some_and(|last| last < one.version);

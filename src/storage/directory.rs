@@ -92,3 +92,14 @@ pub fn refuse_partial(data_dir: &Path) -> Result<(), Refusal> {
         data_dir.display()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_gone_is_not_called_a_file() {
+        assert_eq!(check(Path::new("/nowhere")), Err("does not exist".into()));
+        assert_eq!(check(Path::new("/dev/null")), Err("is a file, not a directory".into()));
+    }
+}

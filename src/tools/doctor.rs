@@ -153,11 +153,14 @@ fn check_schema(config: &Config) -> Result<(Vec<Finding>, Option<DatabaseSide>),
             let advice = "The first start of the service makes the schema. If there should be data, check \
                           CLOAKROOM_DATABASE_URL.";
             let tables = db.read(sql!("tools/restore/find_tables"), &[])?;
-            let found = tables.first().map(|row| row.get::<_, &str>("name"));
-            let text = found.map_or("schema: the database is empty".to_owned(), |name| {
-                format!("schema: there is none, but tables of another program, such as {name}")
-            });
-            (Warn, text, advice)
+            match tables.first().map(|row| row.get::<_, &str>("name")) {
+                None => (Warn, "schema: the database is empty".to_owned(), advice),
+                Some(name) => (
+                    Warn,
+                    format!("schema: there is none, but tables of another program, such as {name}"),
+                    "Name an empty database in CLOAKROOM_DATABASE_URL.",
+                ),
+            }
         } else {
             let text =
                 format!("schema: version {applied}, and this program makes version {newest}");

@@ -138,7 +138,7 @@ fn a_first_start_that_is_still_to_come_is_described_and_not_anticipated() {
     let report = doctor(&database.url, &data, &settings);
     report.has("warning", "schema", "tables of another program, such as public.users");
     let refused = run_in(&data, &database.url, &["migrate"], &[]).exits(1);
-    refused.reports("the database has tables of another program");
+    refused.reports("the database is not empty: ERROR: relation \"users\" already exists");
 }
 
 #[test]
