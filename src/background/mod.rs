@@ -62,8 +62,10 @@ const fn task(name: &'static str, pause: Duration, batch: i64, run: Task) -> Tas
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [TaskRow; 16] = [
+const TASKS: [TaskRow; 17] = [
     task("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
+    task("a server that takes changes", Duration::ZERO, 1,
+        |work, _| work.db.pool.leave_read_only_server().map(|()| 0)),
     // Before the next one, so that two minutes after an event a request has one of its own.
     task("events of password resets", Duration::ZERO, MAX_BATCH,
         |work, limit| db::outbox::insert_counted(&work.db, limit)),
@@ -217,10 +219,12 @@ fn attempt<T>(db: &Database, name: &str, work: impl FnOnce() -> Result<T, Error>
 }
 
 /// Logs that work which began at `began` failed and is tried again, with its cause. Logs nothing if the cause is an
-/// outage of the database or of the store, which has its own line.
+/// outage of the database or of the store, or that the database refuses changes, which have their own lines.
 fn log_error(db: &Database, name: &str, began: Instant, error: &Error) {
     let has_line = match error {
-        Error::Unavailable | Error::OutcomeUnknown => db.pool.was_lost_since(began),
+        Error::Unavailable | Error::OutcomeUnknown => {
+            db.pool.was_lost_since(began) || db.pool.refuses_changes()
+        }
         Error::StoreUnavailable => true,
         _ => false,
     };

@@ -137,7 +137,7 @@ fn key(sql: &'static str) -> usize {
 
 /// Opens connections for r2d2 and tells it which ones to discard.
 pub struct ConnectionFactory {
-    pub connector: Connector,
+    pub connector: Arc<Connector>,
     /// A connection that is open already, until the pool asks for its first one.
     pub first: Mutex<Option<(Client, Deadline)>>,
     pub timeout: Duration,

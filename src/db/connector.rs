@@ -157,12 +157,17 @@ impl Connector {
         servers.collect::<Vec<_>>().join(", ")
     }
 
+    /// Whether the settings name several hosts.
+    pub fn has_several_hosts(&self) -> bool {
+        self.single_hosts.len() > 1
+    }
+
     /// Connects to the first host that accepts and is no former primary. Once connected, reads end after `wait`, until
     /// the returned deadline is moved.
     pub fn connect(&self, wait: Duration) -> Result<(Client, Deadline), postgres::Error> {
         match self.connect_to(&self.config, wait) {
             // The crate has stopped at this host, so each is tried alone.
-            Err(error) if is_former_primary(&error) && self.single_hosts.len() > 1 => {
+            Err(error) if is_former_primary(&error) && self.has_several_hosts() => {
                 let mut others = self.single_hosts.iter();
                 others.find_map(|config| self.connect_to(config, wait).ok()).ok_or(error)
             }

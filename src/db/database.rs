@@ -24,8 +24,9 @@ const STATEMENT_SLACK: Duration = Duration::from_millis(250);
 /// everything else shares.
 pub struct Database {
     pub pool: Arc<Pool>,
-    /// How long the request has waited for the database so far, in nanoseconds; `None` if this is no request's.
-    spent: Option<AtomicU64>,
+    /// How long the request has waited for the database so far, in nanoseconds; `None` if this is no request's. All
+    /// handles of a request share it.
+    spent: Option<Arc<AtomicU64>>,
     /// The room that each query takes before it runs.
     room: Option<TakenRoom>,
     /// The user whose changes these are.
@@ -48,7 +49,7 @@ impl Database {
     /// request waits for the database counts, not the time in which it waits for its client or hashes a password.
     pub fn for_request(&self, address: IpAddr, request_id: Uuid) -> Database {
         let (address, request_id) = (Some(address), Some(request_id));
-        let spent = Some(AtomicU64::new(0));
+        let spent = Some(Arc::default());
         Database { spent, address, request_id, ..Database::of(self.pool.clone()) }
     }
 
@@ -56,8 +57,7 @@ impl Database {
     /// of them, once it has a connection. If it must wait for room, it gives the connection back meanwhile, and its
     /// place is then the first in the queue.
     pub fn with_room(&self, room: Option<TakenRoom>) -> Database {
-        let spent = self.spent.as_ref().map(|spent| AtomicU64::new(spent.load(Relaxed)));
-        Database { pool: self.pool.clone(), spent, room, ..*self }
+        Database { pool: self.pool.clone(), spent: self.spent.clone(), room, ..*self }
     }
 
     /// Says whose changes those of the request are. Of one user's only a few run at once, and the
@@ -179,6 +179,15 @@ impl Database {
         self.write_of(None, sql, params)
     }
 
+    /// Runs a query that notes something, such as the hour in which a token was used, beside a request that only reads:
+    /// it goes on without the note where that cannot be stored. `what` is named in the log then.
+    pub fn note(&self, sql: &'static str, params: SqlParams, what: &str) {
+        let is_worth_trying = !self.pool.refuses_changes();
+        if let Some(Err(error)) = is_worth_trying.then(|| self.write(sql, params)) {
+            log::warn!("{what} was not stored: {}", error.cause());
+        }
+    }
+
     fn write_of(
         &self,
         user: Option<Uuid>,
@@ -210,7 +219,8 @@ impl Database {
         outcome.map_err(|error| self.failure(connection, &error, Error::Unavailable))
     }
 
-    /// Translates the error of a query that is not repeated. It is `if_dead` if the connection died under the query.
+    /// Translates the error of a query that is not repeated. It is `if_dead` if the connection died under the query. A
+    /// server that refused it has changed nothing.
     fn failure(
         &self,
         connection: &DatabaseConnection,
@@ -236,7 +246,25 @@ mod tests {
     use crate::db::connector::Connector;
     use postgres::types::Type;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::thread;
     use time::macros::datetime;
+
+    #[test]
+    fn all_handles_of_a_request_have_one_budget_of_time() {
+        let settings = Config::of_test_database();
+        let connector = Connector::new(&settings).expect("a connector");
+        let pool = Pool::new(connector, None, &settings);
+        let client = IpAddr::from([127, 0, 0, 1]);
+        let request = Database::of(pool).for_request(client, Uuid::nil());
+        let with_room = request.with_room(None);
+        let spend = |db: &Database| db.timed(|_| thread::sleep(Duration::from_millis(20)));
+        let left = |db: &Database| db.timed(|deadline| deadline - Instant::now());
+        let full = settings.database_timeout;
+        spend(&request);
+        assert!(left(&with_room) <= full - Duration::from_millis(20));
+        spend(&with_room);
+        assert!(left(&request) <= full - Duration::from_millis(40));
+    }
 
     #[test]
     fn a_connection_on_which_a_query_unwound_is_never_used_again() {

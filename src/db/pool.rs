@@ -21,6 +21,7 @@ use super::connection::{ConnectionFactory, DatabaseConnection};
 use super::connector::Connector;
 use super::deadline::Deadline;
 use super::health::Health;
+use super::sql;
 use crate::body_memory::Room;
 use crate::config::Config;
 use crate::error::Error;
@@ -59,6 +60,7 @@ pub struct Pool {
     /// Limit of the wait for a connection and of the statement together; those of all queries of a request.
     pub timeout: Duration,
     pub health: Arc<Health>,
+    connector: Arc<Connector>,
 }
 
 /// The room that a query takes before it runs, and how many bytes that is.
@@ -74,8 +76,13 @@ impl Pool {
     ) -> Arc<Pool> {
         let (size, timeout) = (settings.database_pool_size, settings.database_timeout);
         let health = Arc::new(Health::new(connector.server()));
-        let first = Mutex::new(first);
-        let factory = ConnectionFactory { connector, first, timeout, health: health.clone() };
+        let (connector, first) = (Arc::new(connector), Mutex::new(first));
+        let factory = ConnectionFactory {
+            connector: connector.clone(),
+            first,
+            timeout,
+            health: health.clone(),
+        };
         let connections = r2d2::Pool::builder()
             .max_size(size)
             // A connection in reserve would be opened while the service starts, and delay it.
@@ -99,6 +106,7 @@ impl Pool {
             bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
             health,
+            connector,
         })
     }
 
@@ -191,6 +199,24 @@ impl Pool {
         self.health.refuses_changes()
     }
 
+    /// Replaces all connections if their server has become read-only and another of several hosts takes changes, as
+    /// after a planned change of roles in which the former primary goes on to serve reads. Otherwise they stay: reads
+    /// go on, and new connections would be no better. Does nothing unless a change was refused lately.
+    pub fn leave_read_only_server(&self) -> Result<(), Error> {
+        if !self.refuses_changes() || !self.connector.has_several_hosts() {
+            return Ok(());
+        }
+        let mut used = self.check_out(None, Instant::now() + self.timeout)?.connection;
+        let opened_at = used.opened_at;
+        let used = used.run(self.timeout, |used| is_read_only(&mut used.client));
+        let other = || is_read_only(&mut self.connector.connect(self.timeout)?.0);
+        if matches!(used, Ok(true)) && matches!(other(), Ok(false)) {
+            log::warn!("another host of {} takes changes now", self.connector.server());
+            self.health.retire_older(opened_at);
+        }
+        Ok(())
+    }
+
     /// Most connections that may be open.
     pub fn max_open(&self) -> usize {
         self.connections.max_size() as usize
@@ -211,6 +237,11 @@ impl Pool {
         let Pool { permits, write_permits, user_permits, .. } = self;
         permits.waiting() + write_permits.waiting() + user_permits.waiting()
     }
+}
+
+/// Whether the server takes no changes, because it is a standby or was made read-only.
+fn is_read_only(client: &mut Client) -> Result<bool, postgres::Error> {
+    Ok(client.query_one(sql!("db/database/ping"), &[])?.get("is_read_only"))
 }
 
 /// The permits of a change: one of all, and one of its user.

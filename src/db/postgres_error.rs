@@ -6,16 +6,15 @@ use postgres::error::{Severity, SqlState};
 
 use crate::error::{Error, Unique};
 
-/// Whether the connection can no longer be used: it failed, the server or a pooler before it ended it, or the server
-/// has become a standby that refuses writes. Whoever ends a connection says so with an error of the severity FATAL or
-/// PANIC, which may arrive before the connection is seen to end. PgBouncer does it with a code of class 08 where its
-/// own connection to the server broke under a statement, which may have been carried out.
+/// Whether the connection can no longer be used: it failed, or the server or a pooler before it ended it. Whoever ends
+/// a connection says so with an error of the severity FATAL or PANIC, which may arrive before the connection is seen to
+/// end. PgBouncer does it with a code of class 08 where its own connection to the server broke under a statement, which
+/// may have been carried out. A server that refuses a change has changed nothing, and its connections are good.
 pub fn is_connection_lost(error: &postgres::Error) -> bool {
     match error.as_db_error() {
         Some(db) => {
             matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
                 || db.code().code().starts_with("08")
-                || db.code() == &SqlState::READ_ONLY_SQL_TRANSACTION
         }
         None => has_failed(error),
     }
@@ -51,7 +50,8 @@ pub fn is_unavailable(error: &postgres::Error) -> bool {
         .contains(code)
 }
 
-/// Whether the server refuses changes altogether: it lacks resources (class 53), above all disk space, or is read-only.
+/// Whether the server refuses changes altogether: it lacks resources (class 53), above all disk space, or is read-only,
+/// as a standby is, and as many providers make it when a disk is nearly full. Nothing was changed then.
 pub fn refuses_changes(error: &postgres::Error) -> bool {
     error.code().is_some_and(|code| {
         code.code().starts_with("53") || code == &SqlState::READ_ONLY_SQL_TRANSACTION

@@ -114,8 +114,9 @@ fn created_response(file: &File) -> Result<Response, Error> {
 }
 
 /// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
-/// if a quota is used up already, so that no body is received in vain. The database decides in the end: uploads that
-/// run at once see the same numbers.
+/// if a quota is used up already, and with [`Error::Unavailable`] if the database has refused a change in the last
+/// seconds, so that no body is received in vain. The database decides in the end: uploads that run at once see the
+/// same numbers.
 fn left_for_file(context: &RequestContext, user: &SignedIn) -> Result<u64, Error> {
     let (app, config) = (context.app, &context.app.config);
     let stats = user.account.stats;
@@ -128,7 +129,11 @@ fn left_for_file(context: &RequestContext, user: &SignedIn) -> Result<u64, Error
     let left = shared_quotas(app, user).try_fold(own_left, |left, quota| {
         quota.left(&context.db, user.id(), wanted).map(|of_all| left.min(of_all))
     })?;
-    if left == 0 { Err(Error::StorageFull) } else { Ok(left) }
+    match left {
+        0 => Err(Error::StorageFull),
+        _ if context.db.pool.refuses_changes() => Err(Error::Unavailable),
+        _ => Ok(left),
+    }
 }
 
 /// The quotas that the user shares with others: that of the service and, where registrations are limited, that of young

@@ -119,16 +119,9 @@ pub fn find_file(db: &Database, hash: &LinkHash) -> Result<LinkedFile, Error> {
     }))
 }
 
-/// Stores the hour of a use. A download needs no more than to be read, so it goes on where nothing can be stored.
+/// Stores the hour of a use.
 pub fn record_use(db: &Database, link: Uuid) {
-    let outcome = if db.pool.refuses_changes() {
-        Ok(())
-    } else {
-        db.write(sql!("links/use"), &[&link]).map(drop)
-    };
-    if let Err(error) = outcome {
-        log::warn!("the use of link {link} was not stored: {}", error.cause());
-    }
+    db.note(sql!("links/use"), &[&link], &format!("the use of link {link}"));
 }
 
 /// The first row of a query about a file's links, which says who the file's owner is.

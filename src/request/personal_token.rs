@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postgres::Row;
+use uuid::Uuid;
 
 use crate::auth::personal_token;
 use crate::db::{Database, SqlParams, sql, user_from_row};
@@ -20,16 +21,23 @@ pub fn hash_of(token: &str) -> Result<Option<TokenHash>, Error> {
 }
 
 /// The user of the token with this hash, the scope of the token, and the version of the user's credentials, in one
-/// round trip. A token that has expired within the time `age` counts as valid. Fails with [`Error::InvalidToken`].
+/// round trip, and in two at the first use in an hour, which is noted. A token that has expired within the time `age` counts as valid. Fails with [`Error::InvalidToken`].
 pub fn authenticate(
     db: &Database,
     hash: &TokenHash,
     age: Duration,
 ) -> Result<(User, TokenScope, i32), Error> {
     let params: SqlParams = &[&hash.as_slice(), &age.as_secs_f64()];
-    // The query notes the hour of the use, which may be repeated, so it counts as one that only reads.
     let rows = db.read(sql!("request/find_personal_token"), params)?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::PersonalTokenEnded))?;
+    if row.get("is_first_use") {
+        let token: Uuid = row.get("token_id");
+        db.note(
+            sql!("request/use_personal_token"),
+            &[&token],
+            &format!("the use of token {token}"),
+        );
+    }
     Ok((user_from_row(row), scope_from_row(row), row.get("credentials_version")))
 }
 

@@ -51,6 +51,32 @@ fn every_query_fits_the_schema_and_is_used() {
     }
 }
 
+/// A read is repeated if its connection dies, and goes on where the database takes no changes.
+#[test]
+fn no_query_that_is_run_as_a_read_writes_or_locks_anything() {
+    let (queries, source) = (files("sql", "sql"), files("src", "rs"));
+    let mut reads = 0;
+    for text in source.values() {
+        for (at, call) in text.match_indices("sql!(\"") {
+            let statement = text[..at].rsplit(';').next().unwrap();
+            let is_read =
+                statement.rsplit_once('.').is_some_and(|(_, call)| call.starts_with("read"));
+            let name = text[at + call.len()..].split('"').next().unwrap();
+            let Some(sql) = queries.get(Path::new(&format!("{name}.sql"))).filter(|_| is_read)
+            else {
+                continue;
+            };
+            reads += 1;
+            let code = sql.lines().filter(|line| !line.trim_start().starts_with("--"));
+            for word in code.flat_map(|line| line.split(|c: char| !c.is_alphabetic())) {
+                let writes = ["INSERT", "UPDATE", "DELETE", "MERGE", "SHARE", "nextval", "setval"];
+                assert!(!writes.contains(&word), "{name} has {word}");
+            }
+        }
+    }
+    assert!(reads > 30, "{reads} reads were found");
+}
+
 /// Databases differ in what these make of a text.
 #[test]
 fn no_query_asks_the_locale_of_the_database() {
