@@ -26,7 +26,7 @@ WITH owner AS (
     FROM link
 )
 SELECT found.user_id AS owner_id, owner.id IS NOT NULL AS is_unchanged, file.id IS NOT NULL AS is_there,
-       link.id, link.created_at, link.expires_at, link.inline
+       link.id, link.created_at, link.expires_at, link.inline, found.filename
 FROM files found JOIN users u ON u.id = found.user_id AND NOT u.is_deleted
 LEFT JOIN owner ON true LEFT JOIN file ON true LEFT JOIN link ON true
 WHERE found.id = $1

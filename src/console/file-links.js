@@ -104,9 +104,10 @@ async function makeLinks(files, wishes, { made, said, signal }) {
       return post(`/uploads/${file.id}/links`, wishes);
     };
     try {
-      const { url, expires_at: until } = await (files.length === 1 ? send() : patiently(send, signal, wait));
+      const link = await (files.length === 1 ? send() : patiently(send, signal, wait));
+      const { url, named_url: named, expires_at: until } = link;
       const page = `${location.origin}/console/link#${url.split("/").at(-1)}`;
-      made.links.push({ file, page, direct: location.origin + url, until: formatDateTime(until) });
+      made.links.push({ file, page, direct: location.origin + named, until: formatDateTime(until) });
     } catch (error) {
       if (!(error instanceof ApiError) || files.length === 1) throw error;
       made.failed.push({ file, reason: error.message });

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 /// Finds the client's address. It is the address of the peer, unless that is a trusted proxy: then it is the rightmost
 /// address in `X-Forwarded-For` that is not a trusted proxy. Each proxy appends the address it sees, so the client may
 /// have written everything further left itself. Text that is not an address ends the search, because no trusted proxy
-/// wrote it. `forwarded` holds all `X-Forwarded-For` headers in order.
+/// wrote it; empty elements are ignored (RFC 9110, 5.6.1.2). `forwarded` holds all `X-Forwarded-For` headers in order.
 pub fn client_address<'a>(
     peer: IpAddr,
     forwarded: impl DoubleEndedIterator<Item = &'a str>,
@@ -15,7 +15,7 @@ pub fn client_address<'a>(
 ) -> IpAddr {
     let mut client = peer.to_canonical();
     let hops = forwarded.rev().flat_map(|header| header.rsplit(','));
-    for hop in hops {
+    for hop in hops.map(|hop| hop.trim_matches([' ', '\t'])).filter(|hop| !hop.is_empty()) {
         if !is_trusted_proxy(client, trusted) {
             break;
         }
@@ -32,9 +32,9 @@ pub fn is_trusted_proxy(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address.to_canonical()))
 }
 
-/// Parses an address, which some proxies write with a port or in brackets.
+/// Parses an address, which some proxies write with a port, in brackets or in quotes.
 fn parse(hop: &str) -> Option<IpAddr> {
-    let hop = hop.trim_matches([' ', '\t']);
+    let hop = hop.trim_matches('"');
     let bare = hop.parse().ok().or_else(|| hop.parse().ok().map(|a: std::net::SocketAddr| a.ip()));
     let bracketed = || hop.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
     bare.or_else(bracketed).map(|address: IpAddr| address.to_canonical())
@@ -91,6 +91,13 @@ mod tests {
             ("10.0.0.1", vec!["198.51.100.7", "203.0.113.9"], "203.0.113.9", "two headers"),
             ("10.0.0.1", vec!["10.0.0.3, 10.0.0.2"], "10.0.0.3", "all hops are trusted"),
             ("10.0.0.1", vec!["203.0.113.9, nonsense"], "10.0.0.1", "not an address"),
+            ("10.0.0.1", vec!["203.0.113.9,"], "203.0.113.9", "an empty element at the end"),
+            ("10.0.0.1", vec!["203.0.113.9, \t,, "], "203.0.113.9", "several"),
+            ("10.0.0.1", vec!["203.0.113.9", ""], "203.0.113.9", "an empty header"),
+            ("10.0.0.1", vec!["203.0.113.9,,10.0.0.2"], "203.0.113.9", "one between two proxies"),
+            ("10.0.0.1", vec![" , "], "10.0.0.1", "nothing else"),
+            ("10.0.0.1", vec!["\"203.0.113.9\""], "203.0.113.9", "in quotes"),
+            ("10.0.0.1", vec!["\"[2001:db8::1]:4711\""], "2001:db8::1", "in quotes, with a port"),
             ("10.0.0.1", vec!["203.0.113.9:4711"], "203.0.113.9", "with a port"),
             ("::1", vec!["[2001:db8::1]:4711"], "2001:db8::1", "IPv6 with a port"),
             ("::1", vec!["[2001:db8::1]"], "2001:db8::1", "IPv6 in brackets"),

@@ -14,9 +14,14 @@ use super::response::{Response, ResponseBody, json};
 use crate::config::is_token;
 use crate::error::Error;
 use crate::model::file::{File, version_tag};
+use crate::model::filename::shortened;
 
 /// A browser that is made to show a file runs no script of it and loads nothing that it names.
 const CONTENT_SECURITY_POLICY: &str = "sandbox; default-src 'none'";
+
+/// The longest name of a file that file systems take, in bytes of UTF-8. Programs that save a file under a longer one
+/// fail.
+const MAX_NAME_BYTES: usize = 255;
 
 /// The characters that are percent-encoded in an extended parameter: all but `attr-char` (RFC 8187, 3.2.1).
 const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
@@ -164,8 +169,9 @@ fn parse_range(header: &str, length: u64) -> Option<Range<u64>> {
 /// The value of `Content-Disposition` for a file named `name` (RFC 6266). A token without `%` is written as it is. Any
 /// other name is quoted, with `_` in place of everything but printable ASCII. If anything was replaced, or if the name
 /// holds `%` or `=?`, from which browsers decode a name (RFC 6266, appendix D), the whole name follows as `filename*`
-/// (RFC 8187). So no character of the name can end the parameter or the header.
+/// (RFC 8187). So no character of the name can end the parameter or the header. It is cut to what file systems take.
 fn content_disposition(kind: &str, name: &str) -> String {
+    let name = &*shortened(name, MAX_NAME_BYTES, str::len);
     if is_token(name) && !name.contains('%') {
         return format!("{kind}; filename={name}");
     }

@@ -157,21 +157,20 @@ impl Params {
         self.optional(name, |text| rules::choice(text, choices))
     }
 
-    /// Reads a whole number that must lie in the range: a JSON number in a body, decimal digits in a query. Returns
-    /// `default` if it is absent. `5.0` in a body is a whole number, because JSON has only one type of numbers, and so
-    /// have languages of clients.
+    /// Reads a whole number that must lie in the range: a JSON number, or decimal digits in a text. Returns `default` if
+    /// it is absent. `5.0` is a whole number, because JSON has only one type of numbers, and so have languages of
+    /// clients; forms and spreadsheets make texts of all values.
     pub fn integer(
         &mut self,
         name: &'static str,
         default: i64,
         allowed: RangeInclusive<i64>,
     ) -> i64 {
-        let is_query = self.location == FieldLocation::Query;
         let number = self.value(name, |value| match value {
             Value::Number(number) => {
                 rules::in_range(whole_number(number).ok_or(problems::NOT_AN_INTEGER)?, &allowed)
             }
-            Value::String(text) if is_query => rules::integer(text, &allowed),
+            Value::String(text) => rules::integer(text, &allowed),
             _ => Err(problems::NOT_AN_INTEGER),
         });
         number.unwrap_or(default)
@@ -204,9 +203,17 @@ impl Params {
         self.choice("sort_order", &[("asc", false), ("desc", true)]).unwrap_or(true)
     }
 
-    /// Reads a boolean of a JSON body.
+    /// Reads a boolean of a JSON body, where it may also be 0, 1 or a text as in a query.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
-        self.value(name, |value| value.as_bool().ok_or(problems::NOT_A_BOOLEAN))
+        self.value(name, |value| match value {
+            Value::Bool(flag) => Ok(*flag),
+            Value::String(text) => rules::boolean(text),
+            Value::Number(number) => match whole_number(number) {
+                Some(bit @ 0..=1) => Ok(bit == 1),
+                _ => Err(problems::NOT_A_BOOLEAN),
+            },
+            _ => Err(problems::NOT_A_BOOLEAN),
+        })
     }
 
     /// Reads a JSON object, if it is present, that has texts with these names.
@@ -286,8 +293,17 @@ mod tests {
     fn numbers_in_a_body_are_whole_however_they_are_written() -> Result<(), Error> {
         let read =
             |text: &str| Params::from_json(text)?.read(|params| params.integer("n", 7, -9..=365));
-        for (text, n) in [("1", 1), ("-9", -9), ("30.0", 30), ("3e1", 30), ("-0.0", 0), ("null", 7)]
-        {
+        for (text, n) in [
+            ("1", 1),
+            ("-9", -9),
+            ("30.0", 30),
+            ("3e1", 30),
+            ("-0.0", 0),
+            ("null", 7),
+            ("\"60\"", 60),
+            ("\" 60 \"", 60),
+            ("\"60.0\"", 60),
+        ] {
             assert_eq!(read(&format!(r#"{{"n": {text}}}"#))?, n, "{text}");
         }
         for (text, kind) in [
@@ -295,7 +311,9 @@ mod tests {
             ("366", "value_error"),
             ("18446744073709551615", "int_parsing"),
             ("1e300", "int_parsing"),
-            ("\"1\"", "int_parsing"),
+            ("\"1.5\"", "int_parsing"),
+            ("\"366\"", "value_error"),
+            ("\"\"", "int_parsing"),
             ("true", "int_parsing"),
         ] {
             let Err(Error::Invalid(errors)) = read(&format!(r#"{{"n": {text}}}"#)) else {
@@ -309,11 +327,18 @@ mod tests {
     #[test]
     fn numbers_are_whole_and_fit_64_bits() -> Result<(), Error> {
         let read = |text: &str| query(text).read(|params| params.integer("n", 7, 1..=i64::MAX));
-        for (text, n) in [("", 7), ("n=1", 1), ("n=9223372036854775807", i64::MAX), ("n=1&n=2", 2)]
-        {
+        for (text, n) in [
+            ("", 7),
+            ("n=1", 1),
+            ("n=9223372036854775807", i64::MAX),
+            ("n=1&n=2", 2),
+            ("n=+20", 20),
+            ("n=20.0", 20),
+        ] {
             assert_eq!(read(text)?, n, "{text}");
         }
-        for text in ["n=", "n=0", "n=-1", "n=1.0", "n=1e3", "n=9223372036854775808", "n=+", "n=%20"]
+        for text in
+            ["n=", "n=0", "n=-1", "n=1.5", "n=1.", "n=.0", "n=1e3", "n=9223372036854775808", "n=+"]
         {
             assert!(read(text).is_err(), "{text}");
         }
@@ -321,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_number_only_in_a_query() -> Result<(), Error> {
+    fn numbers_of_a_body_fit_64_bits() -> Result<(), Error> {
         let read = |text: &str| {
             Params::from_json(text)?.read(|params| params.integer("n", 7, 1..=i64::MAX))
         };
@@ -330,7 +355,7 @@ mod tests {
         {
             assert_eq!(read(text)?, n, "{text}");
         }
-        for value in ["0", "-1", "1.5", "1e16", "9223372036854775808", "\"1\"", "true", "[1]"] {
+        for value in ["0", "-1", "1.5", "1e16", "9223372036854775808", "\"x\"", "true", "[1]"] {
             assert!(read(&format!(r#"{{"n": {value}}}"#)).is_err(), "{value}");
         }
         Ok(())
@@ -347,11 +372,24 @@ mod tests {
     }
 
     #[test]
-    fn a_boolean_of_a_body_is_no_text() -> Result<(), Error> {
-        let flag = |params: &mut Params| params.boolean("flag");
-        assert_eq!(Params::from_json(r#"{"flag": false}"#)?.read(flag)?, Some(false));
-        assert_eq!(Params::from_json(r#"{"flag": null}"#)?.read(flag)?, None);
-        assert!(Params::from_json(r#"{"flag": "true"}"#)?.read(flag).is_err());
+    fn a_boolean_of_a_body_is_one_however_clients_write_it() -> Result<(), Error> {
+        let read = |value: &str| {
+            let body = Params::from_json(&format!(r#"{{"flag": {value}}}"#))?;
+            body.read(|params| params.boolean("flag"))
+        };
+        for (value, flag) in [
+            ("false", Some(false)),
+            ("null", None),
+            ("\"true\"", Some(true)),
+            ("\"Off\"", Some(false)),
+            ("1", Some(true)),
+            ("0.0", Some(false)),
+        ] {
+            assert_eq!(read(value)?, flag, "{value}");
+        }
+        for value in ["2", "-1", "0.5", "\"\"", "\"maybe\"", "[]"] {
+            assert!(read(value).is_err(), "{value}");
+        }
         Ok(())
     }
 }

@@ -60,6 +60,14 @@ pub fn parse_header(bytes: &[u8]) -> Result<PartHeader, Error> {
         let mut all = headers.iter();
         all.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
     };
+    // Stored as it came, an encoded part would be another file than the sender's.
+    let is_plain = |coding: &[u8]| {
+        let codings = [&b"7bit"[..], b"8bit", b"binary"];
+        codings.iter().any(|plain| plain.eq_ignore_ascii_case(coding.trim_ascii()))
+    };
+    if !value("Content-Transfer-Encoding").is_none_or(is_plain) {
+        return Err(FieldError::of_body(problems::ENCODED_PART));
+    }
     let mut part = PartHeader {
         content_type: value("Content-Type").map(|v| String::from_utf8_lossy(v).into_owned()),
         ..PartHeader::default()
@@ -148,6 +156,23 @@ pub fn malformed() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_encoded_part_is_refused() {
+        for (coding, is_plain) in [
+            ("7bit", true),
+            ("8BIT", true),
+            (" Binary ", true),
+            ("base64", false),
+            ("quoted-printable", false),
+            ("", false),
+            ("x-unknown", false),
+        ] {
+            let disposition = "Content-Disposition: form-data; name=\"file\"";
+            let head = format!("\r\n{disposition}\r\nContent-Transfer-Encoding:{coding}\r\n\r\n");
+            assert_eq!(parse_header(head.as_bytes()).is_ok(), is_plain, "{coding:?}");
+        }
+    }
 
     #[test]
     fn filenames_are_read_as_clients_write_them() -> Result<(), Error> {

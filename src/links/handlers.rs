@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -17,6 +18,10 @@ use crate::model::file::{File, FileLink};
 use crate::model::{media_type, rules};
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, json_body};
+
+/// What is encoded in a segment of a path: all but the unreserved characters (RFC 3986, 2.3).
+const PATH_SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How long a link works if the request for it does not say, in minutes.
 const DEFAULT_MINUTES: i64 = 24 * 60;
@@ -35,6 +40,8 @@ struct CreatedLink {
     stored: FileLink,
     /// The path that downloads the file. No later response contains it.
     url: String,
+    /// The same, followed by the file's name, under which programs save what they download.
+    named_url: String,
 }
 
 /// `POST /api/v1/uploads/{file_id}/links`: makes a link to the user's own file. Only this response holds it.
@@ -44,8 +51,10 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     // 256 random bits: 43 characters that need no escape in a path.
     let token = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let (owner, hash) = ((user.id(), user.credentials_version), token_hash(&token));
-    let stored = statements::insert(&context.db, file, owner, &wanted, &hash)?;
-    response::json(201, &CreatedLink { stored, url: format!("/api/v1/links/{token}") })
+    let (stored, filename) = statements::insert(&context.db, file, owner, &wanted, &hash)?;
+    let url = format!("/api/v1/links/{token}");
+    let named_url = format!("{url}/{}", utf8_percent_encode(&filename, PATH_SEGMENT));
+    response::json(201, &CreatedLink { stored, url, named_url })
 }
 
 /// `GET /api/v1/uploads/{file_id}/links`: the live links to the user's own file, newest first.
@@ -69,7 +78,7 @@ pub fn list_own(context: &mut RequestContext, user: &SignedIn) -> Result<Respons
     response::json(200, &json!({ "links": links }))
 }
 
-/// `GET /api/v1/links/{token}`: the content of the file that a link is to, or a range of it, for anyone, or with
+/// `GET /api/v1/links/{token}`, also with a name after it: the content of the file that a link is to, or a range of it, for anyone, or with
 /// `about` what there is to know of it. A link that is unknown, has ended or was never one is answered alike.
 pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     let hash = token_hash(context.path_text()?);

@@ -16,7 +16,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),
         ("GET", ["links"]) => at("/links", SignedIn(handlers::list_own)),
-        ("GET", ["links", _]) => at("/links/{token}", Anyone(handlers::download)).limit(Links).without_key(),
+        // What may follow is the name under which programs save the file, in place of the secret.
+        ("GET", ["links", _] | ["links", _, _]) => at("/links/{token}", Anyone(handlers::download)).limit(Links).without_key(),
         _ => return None,
     };
     Some(endpoint)

@@ -29,7 +29,7 @@ pub struct NewFileLink {
     pub minutes: i32,
 }
 
-/// Stores a link to a file of `user`. `version` is that of the credentials with which the request was authenticated.
+/// Stores a link to a file of `user`, and returns it with the file's name. `version` is that of the credentials with which the request was authenticated.
 /// Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or [`Error::TooManyLinks`], or with
 /// [`Error::InvalidToken`] if the account has changed since.
 pub fn insert(
@@ -38,7 +38,7 @@ pub fn insert(
     (user, version): (Uuid, Option<i32>),
     link: &NewFileLink,
     hash: &LinkHash,
-) -> Result<FileLink, Error> {
+) -> Result<(FileLink, String), Error> {
     let rows = db.write(
         sql!("links/insert"),
         &[
@@ -59,7 +59,10 @@ pub fn insert(
     match (row.get("is_unchanged"), row.get("is_there")) {
         (false, _) => Err(Error::InvalidToken(TokenProblem::SessionEnded)),
         (true, false) => Err(Error::FileNotFound),
-        (true, true) => link_from_row(row).ok_or(Error::TooManyLinks),
+        (true, true) => {
+            let link = link_from_row(row).ok_or(Error::TooManyLinks)?;
+            Ok((link, row.get("filename")))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The names of files: what clients may send, and what is made of it.
 
+use std::borrow::Cow;
+
 use super::problems::value_error;
 use super::rules::{MAX_FILENAME, check_text, check_visible, is_bidi_control};
 use super::text::nfc;
@@ -15,21 +17,22 @@ pub fn filename(text: &str) -> Result<String, Problem> {
 /// characters are removed, and a name that is too long is shortened before its extension.
 pub fn uploaded_filename(text: &str) -> Result<String, Problem> {
     let name = last_component(text)?;
-    let over = name.chars().count().saturating_sub(MAX_FILENAME);
-    if over == 0 {
-        return Ok(name);
-    }
-    // If the text after the last dot is so long that it leaves no room for a name, it is not an extension.
-    let dot = name.rfind('.').unwrap_or(name.len());
-    let stem = name[..dot].chars().count();
-    let cut = if stem > over {
-        let stem: String = name[..dot].chars().take(stem - over).collect();
-        stem + &name[dot..]
-    } else {
-        name.chars().take(MAX_FILENAME).collect()
-    };
     // The last character left may be a blank, before which there may be nothing but a dot.
-    last_component(&cut)
+    last_component(&shortened(&name, MAX_FILENAME, |text| text.chars().count()))
+}
+
+/// The name, or what is left of it when so many characters before its extension are dropped that its `size` is at most
+/// `max`. An extension that leaves no room for a name is none.
+pub fn shortened(name: &str, max: usize, size: impl Fn(&str) -> usize) -> Cow<'_, str> {
+    if size(name) <= max {
+        return name.into();
+    }
+    let dot = name.rfind('.').filter(|dot| *dot > 0 && size(&name[*dot..]) < max);
+    let (stem, extension) = name.split_at(dot.unwrap_or(name.len()));
+    let left = max - size(extension);
+    let ends: Vec<usize> = stem.char_indices().map(|(at, _)| at).collect();
+    let fitting = ends.partition_point(|end| size(&stem[..*end]) <= left);
+    format!("{}{extension}", &stem[..ends[fitting.saturating_sub(1)]]).into()
 }
 
 fn last_component(text: &str) -> Result<String, Problem> {
@@ -70,6 +73,15 @@ mod tests {
         ] {
             let outcome = uploaded_filename(given);
             assert_eq!(outcome.as_deref().map_err(|_| ()), expected, "{given:?}");
+        }
+        for (name, bytes, ending) in
+            [("日本語".repeat(80) + ".txt", 253, "日本.txt"), ("é".repeat(200), 254, "é")]
+        {
+            let cut = shortened(&name, 255, str::len);
+            assert!(
+                cut.len() == bytes && cut.ends_with(ending) && name.starts_with(&cut[..240]),
+                "{cut}"
+            );
         }
         assert_eq!(filename(&long).map_err(|p| p.kind), Err("string_too_long"));
         assert_eq!(filename(&cut).as_deref(), Ok(&*cut));

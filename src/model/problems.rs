@@ -20,6 +20,10 @@ pub const MISSING: Problem = fixed("missing", "Field required");
 /// A value that must be single came more than once.
 pub const SENT_TWICE: Problem = fixed("value_error", "Must be sent only once");
 
+/// A part of a form is encoded, which the specification of forms deprecates (RFC 7578, 4.7).
+pub const ENCODED_PART: Problem =
+    fixed("value_error", "Content-Transfer-Encoding must be 7bit, 8bit or binary");
+
 /// A text is not UTF-8.
 pub const NOT_UTF8: Problem = fixed("value_error", "Must be UTF-8");
 

@@ -54,9 +54,10 @@ pub const USER_MEMORY: usize =
     2 * 4 * (MAX_PERMISSIONS * *PERMISSION_LENGTH.end() + 4 * MAX_NAME) + 6144;
 pub const SESSION_MEMORY: usize = 2 * 4 * MAX_USER_AGENT + 1024;
 
-/// A username: 3 to 50 ASCII letters, digits and underscores.
+/// A username: 3 to 50 ASCII letters, digits and underscores. Like all names and addresses it is trimmed, because
+/// keyboards of phones and pasted texts add blanks.
 pub fn username(text: &str) -> Result<String, Problem> {
-    let text = check_text(text, USERNAME_LENGTH)?;
+    let text = check_text(text.trim(), USERNAME_LENGTH)?;
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         Ok(text.to_owned())
     } else {
@@ -64,9 +65,10 @@ pub fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// An e-mail address (RFC 5321) of at most 255 characters, kept as given, or in NFC if it is an address only so: names
-/// have no combining marks in the grammar.
+/// An e-mail address (RFC 5321) of at most 255 characters, trimmed and else kept as given, or in NFC if it is an address
+/// only so: names have no combining marks in the grammar.
 pub fn email(text: &str) -> Result<String, Problem> {
+    let text = text.trim();
     let composed = nfc(text);
     check_text(&composed, 0..=MAX_EMAIL)?;
     let valid = [text, &composed].into_iter().find(|text| is_email(text));
@@ -181,9 +183,9 @@ pub fn search_part(text: &str) -> Result<String, Problem> {
     check_text(&nfc(text), 0..=MAX_SEARCH).map(str::to_owned)
 }
 
-/// A username or an e-mail address to look up. It may be anything but empty.
+/// A username or an e-mail address to look up, trimmed. It may be anything but empty.
 pub fn login_name(text: &str) -> Result<String, Problem> {
-    non_empty(&nfc(text))
+    non_empty(&nfc(text.trim()))
 }
 
 /// A text that is only compared, such as a current password. It may be anything but empty.
@@ -254,9 +256,13 @@ pub fn any_integer(text: &str) -> Result<i64, Problem> {
     integer(text, &(i64::MIN..=i64::MAX))
 }
 
-/// A whole number in decimal digits that lies in the range.
+/// A whole number in decimal digits that lies in the range. Zeros may follow a point, and blanks stand around it.
 pub fn integer(text: &str, allowed: &RangeInclusive<i64>) -> Result<i64, Problem> {
-    in_range(text.parse().map_err(|_| NOT_AN_INTEGER)?, allowed)
+    let text = text.trim();
+    let is_whole =
+        |(_, zeros): &(&str, &str)| !zeros.is_empty() && zeros.bytes().all(|b| b == b'0');
+    let whole = text.split_once('.').filter(is_whole).map_or(text, |(whole, _)| whole);
+    in_range(whole.parse().map_err(|_| NOT_AN_INTEGER)?, allowed)
 }
 
 /// A whole number that lies in the range.

@@ -22,7 +22,7 @@ fn users_are_made_of_anything_counted_and_removed() {
     create(json!({"username": "X"})).refused(409, "Username already exists");
     create(json!({"email": "NO address"})).refused(409, "Email already exists");
     let bad = json!({
-        "username": "\0", "role": "x", "created_at": "now", "email": "x".repeat(2000), "permissions": 1, "is_active": 1,
+        "username": "\0", "role": "x", "created_at": "now", "email": "x".repeat(2000), "permissions": 1, "is_active": 2,
     });
     create(bad).invalid(&[
         ("body.username", "value_error"),

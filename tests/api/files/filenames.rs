@@ -72,7 +72,8 @@ fn names() -> Vec<(String, Written)> {
         (long("x", 255), Bare),
         (long("x ", 127) + "x", Quoted),
         (long("%", 255), Encoded),
-        (long("\u{1f600}", 255), Encoded),
+        // The longest that is sent as it is, in bytes of UTF-8.
+        (long("\u{1f600}", 63), Encoded),
     ])
     .collect()
 }
@@ -178,4 +179,36 @@ fn what_forms_write_in_place_of_quotes_and_ends_of_lines_is_decoded_once() {
     let file = api.upload_form(&ann, form).expect(201).has(json!({"description": "%22%0A"})).id();
     let change = json!({"filename": "%22%0A.txt"});
     api.update_file(&ann, &file, change.clone()).expect(200).has(change);
+}
+
+#[test]
+fn a_download_names_a_file_with_at_most_the_255_bytes_that_file_systems_take() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let name = "\u{65e5}".repeat(250) + ".txt";
+    let file = api.new_file(&ann, &name, "x");
+    api.show_file(&ann, &file).expect(200).has(json!({"filename": name}));
+    let answer = api.download(&ann, &file).expect(200);
+    let (_, sent) =
+        answer.header("content-disposition").split_once("filename*=UTF-8''").expect("a name");
+    let characters = sent.strip_suffix(".txt").expect("its extension");
+    assert_eq!(characters, "%E6%97%A5".repeat(83), "83 characters of three bytes, and four more");
+}
+
+#[test]
+fn an_encoded_part_is_refused_because_its_bytes_are_not_the_files() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let part = "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Transfer-Encoding: ";
+    for (coding, is_plain) in
+        [("binary", true), ("8bit", true), ("7BIT", true), ("base64", false), ("x", false)]
+    {
+        let answer =
+            api.upload_form(&ann, Form::default().part(&format!("{part}{coding}"), b"aGVsbG8="));
+        if is_plain {
+            answer.case(coding).expect(201);
+        } else {
+            let answer = answer.case(coding).invalid(&[("body", "value_error")]);
+            assert!(answer.text().contains("Content-Transfer-Encoding"), "{}", answer.text());
+        }
+    }
+    assert_eq!(api.data.contents().len(), 3);
 }

@@ -22,7 +22,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     (TOKEN, r#"{"name": "a", "expires_in_days": 366}"#, "expires_in_days value_error"),
     (TOKEN, r#"{"name": "a", "expires_in_days": -1}"#, "expires_in_days value_error"),
     (TOKEN, r#"{"name": "a", "expires_in_days": 1.5}"#, "expires_in_days int_parsing"),
-    (TOKEN, r#"{"expires_in_days": 18446744073709551615, "read_only": 1}"#,
+    (TOKEN, r#"{"expires_in_days": 18446744073709551615, "read_only": 2}"#,
         "name missing, expires_in_days int_parsing, read_only bool_type"),
     (TOKEN, r#"{"name": "a", "scope": ""}"#, "scope enum"),
     (TOKEN, r#"{"name": "a", "scope": "all", "read_only": true}"#, "read_only value_error"),
@@ -31,7 +31,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     (LINK, r#"{"expires_in_minutes": 43201}"#, "expires_in_minutes value_error"),
     (LINK, r#"{"expires_in_minutes": -1}"#, "expires_in_minutes value_error"),
     (LINK, r#"{"expires_in_minutes": 1.5}"#, "expires_in_minutes int_parsing"),
-    (LINK, r#"{"expires_in_minutes": "5"}"#, "expires_in_minutes int_parsing"),
+    (LINK, r#"{"expires_in_minutes": "5x"}"#, "expires_in_minutes int_parsing"),
     (USER, r#"{"username": "a b"}"#, "username value_error"),
     (USER, r#"{"email": "nobody"}"#, "email value_error"),
     (USER, r#"{"name": 7}"#, "name string_type"),
@@ -40,7 +40,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     (USER, r#"{"permissions": {}}"#, "permissions value_error"),
     (USER, r#"{"storage_quota": -1, "file_quota": -1}"#, "storage_quota value_error, file_quota value_error"),
     (USER, r#"{"storage_quota": 1.5, "file_quota": 1.5}"#, "storage_quota int_parsing, file_quota int_parsing"),
-    (USER, r#"{"storage_quota": "5", "file_quota": "5"}"#, "storage_quota int_parsing, file_quota int_parsing"),
+    (USER, r#"{"storage_quota": "", "file_quota": "5 5"}"#, "storage_quota int_parsing, file_quota int_parsing"),
     (USER, r#"{"storage_quota": true, "file_quota": true}"#, "storage_quota int_parsing, file_quota int_parsing"),
     (USER, r#"{"storage_quota": 9223372036854775808}"#, "storage_quota int_parsing"),
     (USER, r#"{"file_quota": 9223372036854775808}"#, "file_quota int_parsing"),
@@ -89,6 +89,79 @@ const ROWS: &[(&str, &str, &str)] = &[
     (EVENTS, "limit=0&before=x", "limit value_error, before value_error"),
     (EVENTS, "limit=101", "limit value_error"),
 ];
+
+/// Forms and spreadsheets make texts of all values, and some languages have one type of numbers.
+#[test]
+fn numbers_and_booleans_of_a_body_may_be_texts_and_numbers_of_any_form() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    let user = api.profile(&root).expect(200).id();
+    for (sent, quota) in [("\"5\"", 5), ("\" 5 \"", 5), ("5.0", 5), ("\"5.00\"", 5), ("5e0", 5)] {
+        let request = api.request("PUT", &format!("/users/{user}")).by(&root);
+        let body = format!(r#"{{"storage_quota": {sent}}}"#);
+        request.body(body).send().case(sent).expect(200).has(json!({"storage_quota": quota}));
+    }
+    let file = api.new_file(&root, "a.txt", "text");
+    for (sent, is_public) in [
+        (json!("true"), true),
+        (json!("no"), false),
+        (json!("ON"), true),
+        (json!(0), false),
+        (json!(1), true),
+        (json!(0.0), false),
+    ] {
+        let answer = api.update_file(&root, &file, json!({"is_public": sent})).case(&sent);
+        answer.expect(200).has(json!({"is_public": is_public}));
+    }
+    if has_extras() {
+        api.create_link(&root, &file, json!({"expires_in_minutes": "60", "inline": "true"}))
+            .expect(201)
+            .has(json!({"inline": true}));
+        api.create_token(&root, json!({"name": "x", "expires_in_days": "30"})).expect(201);
+    }
+    for query in ["size=20.0", "size=%2020", "page=1.0&size=+20+"] {
+        api.list_files(&root, query).case(query).expect(200).has(json!({"size": 20}));
+    }
+}
+
+/// Keyboards of phones and pasted texts add blanks.
+#[test]
+fn names_and_addresses_are_trimmed_wherever_they_are_read_and_passwords_never() {
+    let (mail, api) = service_with_mail(&[]);
+    let root = api.sign_up_admin("root");
+    let ann =
+        json!({"username": " ann ", "email": "\tann@example.com\u{a0}", "password": PASSWORD});
+    let stored = json!({"username": "ann", "email": "ann@example.com"});
+    api.register_with(ann).expect(201).has(stored.clone());
+    let by_email = json!({"email": " bob@example.com ", "password": PASSWORD});
+    api.register_with(by_email).expect(201);
+    for name in ["ann ", " ann", "ann@example.com ", "\u{a0}ann@example.com\u{2003}", "\tANN\n"] {
+        api.login(name, PASSWORD).case(name).expect(200);
+        let by_email = json!({"email": name, "password": PASSWORD});
+        api.login_with(by_email).case(name).expect(200);
+    }
+    let form = api.request("POST", "/auth/login");
+    form.form(format!("username=+ann@example.com+&password={}", PASSWORD.replace(' ', "+")))
+        .send()
+        .expect(200);
+    api.login("ann", &format!(" {PASSWORD}")).expect(401);
+    api.login("ann", &format!("{PASSWORD} ")).expect(401);
+    let ann = api.sign_in("ann");
+    let change = json!({"username": " anna\n", "email": " anna@example.com ", "name": " Anna "});
+    let changed = json!({"username": "anna", "email": "anna@example.com", "name": "Anna"});
+    api.update_me(&ann, change).expect(200).has(changed);
+    let id = api.profile(&ann).expect(200).id();
+    let by_admin = json!({"username": "ann\u{3000}", "email": "ann@example.com ", "name": "\tAnn"});
+    let changed = json!({"username": "ann", "email": "ann@example.com", "name": "Ann"});
+    api.update_user(&root, &id, by_admin).expect(200).has(changed);
+    let new = json!({"username": " eve", "email": "eve@example.com\n", "name": " Eve", "password": PASSWORD});
+    let made = json!({"username": "eve", "email": "eve@example.com", "name": "Eve"});
+    api.create_user(&root, new).expect(201).has(made);
+    // The address is the one of an account, with blanks or without.
+    let taken = json!({"username": "other", "email": " ann@example.com", "password": PASSWORD});
+    api.register_with(taken).refused(400, "Email already exists");
+    api.request_reset(" eve@example.com ").expect(200);
+    mail.wait_for_mail_to("eve@example.com");
+}
 
 #[test]
 fn each_bad_field_is_told_and_harms_no_other_request() {

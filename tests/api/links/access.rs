@@ -12,14 +12,19 @@ fn a_link_is_shown_once_and_only_its_hash_is_stored() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_LOG", "trace")], ["ann"]);
     let file = api.new_file(&ann, "a.txt", "text");
     let answer = api.create_link(&ann, &file, json!({})).expect(201).has(json!({"inline": false}));
-    assert_eq!(answer.member_names(), ["created_at", "expires_at", "id", "inline", "url"]);
+    assert_eq!(
+        answer.member_names(),
+        ["created_at", "expires_at", "id", "inline", "named_url", "url"]
+    );
     let mut shown = answer.json();
     let url = shown["url"].as_str().expect("a path").to_owned();
     let token = token_of(&url);
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
     assert!(token.len() == 43 && token.bytes().all(is_plain), "256 bits in base64url: {token}");
     assert_eq!(api.open_link(&url).expect(200).text(), "text");
-    shown.as_object_mut().expect("an object").remove("url");
+    for secret in ["url", "named_url"] {
+        shown.as_object_mut().expect("an object").remove(secret);
+    }
     api.list_links(&ann, &file).expect(200).has(json!({"links": [shown]}));
     let row: String = api.database.value("SELECT file_links::text FROM file_links");
     let hash = sha256(token.as_bytes());
@@ -32,6 +37,39 @@ fn a_link_is_shown_once_and_only_its_hash_is_stored() {
     let listed = api.list_links(&ann, &file).expect(200).names("links", "id");
     assert_eq!(listed[0], other.id());
     assert!(!api.log().contains(token), "{}", api.log());
+}
+
+/// Programs such as `wget` and `curl -O` save what they download under the last segment of its address.
+#[test]
+fn a_link_may_end_with_the_name_of_the_file_or_any_other() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    for (name, segment) in [
+        ("report.txt", "report.txt"),
+        ("a b+c%2F&?#.txt", "a%20b%2Bc%252F%26%3F%23.txt"),
+        ("na\u{ef}ve \"x\".txt", "na%C3%AFve%20%22x%22.txt"),
+        ("~-_.txt", "~-_.txt"),
+    ] {
+        let file = api.new_file(&ann, "a.txt", "text");
+        api.update_file(&ann, &file, json!({"filename": name})).expect(200);
+        let made = api.create_link(&ann, &file, json!({})).expect(201).json();
+        let [url, named] =
+            ["url", "named_url"].map(|member| made[member].as_str().expect("a path"));
+        assert_eq!(named, format!("{url}/{segment}"));
+        for path in [named, &format!("{url}/anything.exe"), &format!("{named}/")] {
+            let answer = api.open_link(path).case(path).expect(200);
+            assert_eq!(answer.text(), "text");
+            assert_eq!(
+                answer.header("content-disposition"),
+                api.open_link(url).header("content-disposition")
+            );
+            api.open_link(&format!("{path}?about=true"))
+                .case(path)
+                .expect(200)
+                .has(json!({"filename": name}));
+        }
+        api.delete_file(&ann, &file).expect(204);
+        api.open_link(named).refused(404, "Link not found");
+    }
 }
 
 #[test]
@@ -451,7 +489,12 @@ fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
             ("PATCH", link.clone(), 405),
             ("DELETE", link.clone(), 405),
             ("OPTIONS", link.clone(), 405),
-            ("GET", format!("{link}/more"), 404),
+            ("GET", format!("{link}/more"), 200),
+            ("HEAD", format!("{link}/more/"), 200),
+            ("GET", format!("{link}/{token}"), 200),
+            ("GET", format!("{link}/%ff"), 200),
+            ("POST", format!("{link}/more"), 405),
+            ("GET", format!("{link}/more/more"), 404),
             ("GET", format!("{link}x"), 404),
             ("GET", format!("/api/v1/links/{}", &token[..20]), 404),
             ("GET", format!("/api/v1/links%2F{token}"), 404),

@@ -127,6 +127,8 @@ impl Scene<'_> {
                 let ann = json!({"username": "ann", "email": "ann@example.com", "password": example["password"]});
                 api.register_with(ann).expect(201);
             }
+            // Programs take an example of a file for a text.
+            "upload_file" => values["file"] = json!("Keys are at the front desk.\n"),
             "refresh_tokens" | "refresh_tokens_by_other_path" => {
                 values["refresh_token"] = json!(self.sender.refresh)
             }

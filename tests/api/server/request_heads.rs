@@ -17,6 +17,8 @@ fn a_head_that_breaks_the_rules_is_refused_and_the_connection_closed() {
     let two_codings = "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n";
     let malformed = [
         (line("GET  /healthz HTTP/1.1"), "two spaces"),
+        (line("GET /healthz?a=b c HTTP/1.1"), "a space in the target"),
+        (line("GET /healthz?a=b c HTTP/9.9"), "a space in the target, and another version"),
         (line("GET /healthz"), "no version"),
         (line("GET /healthz FTP/1.1"), "another protocol"),
         (line("G(T /healthz HTTP/1.1"), "a method that is no token"),
