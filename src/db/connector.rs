@@ -184,6 +184,7 @@ impl Connector {
         let tls = self.tls.make_negotiation(deadline.clone(), self.host_timeout);
         let mut client = PostgresConnectionManager::new(config.clone(), tls).connect()?;
         deadline.set(self.host_timeout);
+        client.batch_execute(sql!("db/database/session"))?;
         self.timelines.check(&mut client)?;
         deadline.set(wait);
         Ok((client, deadline))
