@@ -47,6 +47,11 @@ impl HashQueue {
         self.0.close();
     }
 
+    /// The permit to run one hash, if one is free.
+    pub fn take_free(&self, request: HashRequest) -> Option<Permit<HashRequest>> {
+        self.0.acquire(request, Duration::ZERO)
+    }
+
     /// Waits for the permit to run one hash. Fails with [`Error::Unavailable`] if the queue is full or closed, or if
     /// the permit does not come in time.
     pub fn wait(&self, request: HashRequest) -> Result<Permit<HashRequest>, Error> {

@@ -23,7 +23,6 @@ use crate::http::request::MAX_TEXT_BODY;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::second_factor::AcceptedCode;
-use crate::model::text::nfc;
 use crate::model::user::{Role, User};
 use crate::model::{hex, rules};
 use crate::request::app::App;
@@ -105,12 +104,7 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     context.audits(RefusedAction::Login, context.account_in_log);
     let (account, check) = check_password(context, found, &password)?;
     let code = check_code(context, &account, code.as_deref())?;
-    let renewed = match check {
-        PasswordCheck::RightButOutdated => {
-            Some(context.app.hasher.hash(&nfc(&password), context.hash_request())?)
-        }
-        _ => None,
-    };
+    let renewed = context.app.hasher.renew(&password, check, context.hash_request());
     open_session(context, &account, renewed.as_deref(), code.as_ref(), None)
 }
 

@@ -229,7 +229,11 @@ const SLOW_HASH: (&str, &str) = ("CLOAKROOM_SCRYPT", "13,8,1");
 
 /// Begins to sign in as nobody, which takes a hash, from the client address `from`.
 fn begin_login(api: &Server, from: &str) -> RawConnection {
-    let body = r#"{"username": "nobody", "password": "wrong"}"#;
+    begin_login_as(api, from, "nobody")
+}
+
+fn begin_login_as(api: &Server, from: &str, name: &str) -> RawConnection {
+    let body = json!({"username": name, "password": PASSWORD}).to_string();
     let mut connection = RawConnection::open(&api.address);
     connection.send(format!(
         "POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: {from}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -308,4 +312,38 @@ fn an_address_waits_for_four_hashes_while_many_wait_and_another_one_is_let_in() 
     }
     assert_eq!(tally_of(vec![other]), [(401, 1)]);
     drop(crowd);
+}
+
+/// While others wait for hashes, an old one stays: that it could be renewed costs its owner no wait and no refusal.
+#[test]
+fn a_right_password_is_not_refused_because_its_hash_is_old() {
+    let (cheaper, [_]) = Server::with_users(&[], ["ann"]);
+    let dearer = [("CLOAKROOM_SCRYPT", "14,8,3"), BEHIND_PROXY];
+    let api = Server::start_on(&cheaper.database, &dearer);
+    let crowd = |from: &str, n: u8| -> Vec<_> {
+        (0..n).map(|n| begin_login(&api, &format!("{from}.{n}"))).collect()
+    };
+    let before = crowd("192.0.2", 24);
+    wait_until(|| hashes_waiting(&api) >= 8.0);
+    wait_until(|| hashes_waiting(&api) <= 8.0);
+    let mut ann = begin_login_as(&api, "203.0.113.7", "ann");
+    let after = crowd("198.51.100", 50);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let _stop = SetOnDrop(&over);
+        // While so many wait, her address may ask for four hashes, and these take her place once she has one.
+        for _ in 0..5 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    begin_login(&api, "203.0.113.7").answer();
+                }
+            });
+        }
+        assert_eq!(ann.answer().status, 200);
+    });
+    drop((before, after));
+    wait_until(|| waiting(&api) == 0);
+    api.sign_in("ann");
+    let hash = api.database.value::<String>("SELECT password_hash FROM users");
+    assert!(hash.starts_with("$scrypt$ln=14,r=8,p=3$"), "{hash}");
 }
