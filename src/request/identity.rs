@@ -108,7 +108,7 @@ pub fn exporters(context: &RequestContext) -> Exporters {
 }
 
 /// The refresh token in the body, which is JSON or an HTML form and may call it `token`, or else the one in
-/// `Authorization`. In the latter case a body that cannot be parsed is ignored.
+/// `Authorization`. In the latter case a body that cannot be read is ignored, unless it is too long.
 pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error> {
     let body = context.request.json_or_form(MAX_REFRESH_BODY);
     let in_body = body.and_then(|mut body| {
@@ -121,6 +121,7 @@ pub fn refresh_token(context: &mut RequestContext) -> Result<RefreshToken, Error
         Err(Error::Invalid(errors)) if errors.iter().all(|error| error.field.is_some()) => {
             return Err(Error::Invalid(errors));
         }
+        Err(error @ Error::BodyTooLarge(_)) => return Err(error),
         no_token => {
             let in_header = context.request.bearer_token().map_err(|error| match error {
                 Error::AuthenticationRequired => Error::RefreshTokenRequired,

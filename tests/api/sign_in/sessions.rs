@@ -32,7 +32,6 @@ fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
     let (own, bad, none) = (Some("Bearer TOKEN"), Some("Bearer nonsense"), None);
     let (ok, invalid, missing) = ("", "Invalid token", "Authentication required");
     let scheme = "Invalid authentication scheme";
-    let long = " ".repeat(200_000);
     #[rustfmt::skip] // One row a request, as in a table.
     let requests = [
         (own, json, b"".as_slice(), ok, "header only"),
@@ -48,7 +47,6 @@ fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
         (own, json, b"{", ok, "a body that is not JSON"),
         (own, json, b"\xff", ok, "a body that is not UTF-8"),
         (own, json, b"[]", ok, "a body that is no object"),
-        (own, json, long.as_bytes(), ok, "a body that is too long"),
         (none, json, b"", missing, "nothing"),
         (none, form, b"grant_type=refresh_token", missing, "a form without the field"),
         (Some("Basic x"), json, b"", scheme, "another scheme"),
@@ -71,8 +69,8 @@ fn a_refresh_token_comes_in_the_body_or_the_header_and_the_body_wins() {
         api.me(renewed).case(reason).expect(200).has(json!({"username": "ann"}));
     }
     // Without a header the body must be readable.
-    for (body, status) in [(&b"{"[..], 422), (b"\xff", 422), (b"[]", 422), (long.as_bytes(), 413)] {
-        post().body(body).send().case(body.len()).expect(status);
+    for body in [&b"{"[..], b"\xff", b"[]"] {
+        post().body(body).send().case(body.len()).expect(422);
     }
 }
 
