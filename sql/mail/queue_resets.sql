@@ -2,7 +2,7 @@
 -- addresses writes an event and queues a message; returns how many requests there were, at least. Only those of former
 -- seconds are taken, by whichever process: so the time of the client's next request does not tell whether there was an
 -- account to work for.
--- The account of an address is found as users/find_by_login does.
+-- The account of an address is found as sign_in/find_by_login does.
 -- The event is about the first request. If there was an event about the account within two minutes, it has a row in
 -- password_reset_counts, and all requests are only counted there: the number that is returned is smaller than that of
 -- the requests only if the row is new.

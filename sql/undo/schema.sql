@@ -45,7 +45,7 @@ FOR EACH STATEMENT EXECUTE FUNCTION count_files();
 -- Makes room for a deleted file of `size` bytes, so that those of the user are at most `most_files` and `most_bytes`
 -- together. First those go that were younger than a day when they were deleted, then the others; of both the longest
 -- ago deleted first. So what somebody uploads only to delete it does not push out what was there before. At most
--- `at_most` go, so that deleting takes no longer the more there are; removals/make_room_of_user takes the others.
+-- `at_most` go, so that deleting takes no longer the more there are; db/removals/make_room_of_user takes the others.
 -- Returns whether the new one itself may stay.
 CREATE FUNCTION make_room_for_deleted_file(of_user uuid, size bigint, is_young boolean, most_bytes bigint,
                                            most_files bigint, at_most bigint)

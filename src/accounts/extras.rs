@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::me::{check_password, read_proof};
+use super::proof::{check_password, read_proof};
 use super::statements::{self, ChangeConditions};
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::Error;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::me::{Proof, check_password_in_body, read_optional_proof};
+use super::proof::{Proof, check_password_in_body, read_optional_proof};
 use super::statements::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::Smtp;

@@ -1,18 +1,19 @@
 //! The signed-in user's own account.
 
+use super::proof::{
+    Proof, check_password, check_password_in_body, read_optional_proof, read_proof,
+};
 use super::statements::{self, ProfileChange};
-use crate::auth::password::PasswordCheck;
+use crate::confirmation;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
 use crate::model::user::{Profile, User};
-use crate::provider::code::SentCode;
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, SignedIn, check_again, json_body};
-use crate::request::limits::{self, Caller, Limit};
-use crate::{confirmation, provider};
+use crate::request::limits::Limit;
 
 /// `GET /api/v1/auth/me` and `GET /api/v1/users/me`: the account with its `stats`. Authentication has read it already,
 /// so this needs no query of its own.
@@ -87,63 +88,4 @@ pub fn change_password(
         // The password was changed in the meantime, so the given one is no longer the current one.
         false => Err(Error::WrongCurrentPassword),
     }
-}
-
-/// What confirms a request of somebody who is signed in.
-pub enum Proof {
-    Password(String),
-    /// The code of a fresh sign-in by the OpenID provider.
-    Code(SentCode),
-}
-
-/// Reads `current_password`, or `oidc` in its place, one of which must be there.
-pub fn read_proof(body: &mut Params) -> Proof {
-    match provider::code::read(body, "current_password") {
-        Some(code) => Proof::Code(code),
-        None => Proof::Password(body.required("current_password", rules::non_empty)),
-    }
-}
-
-/// The same where both may be missing.
-pub fn read_optional_proof(body: &mut Params) -> Option<Proof> {
-    let code = provider::code::read(body, "current_password").map(Proof::Code);
-    code.or_else(|| body.optional("current_password", rules::non_empty).map(Proof::Password))
-}
-
-/// Checks a user's current password, or the code in its place. Returns the version of the credentials it was checked
-/// against, which the statement that follows must require, because checking takes long. Fails with
-/// [`Error::WrongCurrentPassword`] or [`Error::InvalidProviderCode`].
-pub fn check_password(
-    context: &RequestContext,
-    user: &CurrentUser,
-    proof: &Proof,
-) -> Result<i32, Error> {
-    let proven = match proof {
-        Proof::Password(password) => Err(password),
-        Proof::Code(code) => Ok(provider::code::take(context, code)?),
-    };
-    let found = statements::find_credentials(&context.db, user.id(), context.client)?;
-    let found = found.ok_or(Error::UserNotUsable)?;
-    let password = match proven {
-        Ok(identity) if found.is_proven_by(&identity) => return Ok(found.version),
-        Ok(_) => return Err(Error::InvalidProviderCode),
-        Err(password) => password,
-    };
-    let stored = found.password_hash.as_deref();
-    match context.app.hasher.check(password, stored, context.hash_request())? {
-        PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
-        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(found.version),
-    }
-}
-
-/// Like [`check_password`], for a request that needs a password only because of what it changes. So it counts against
-/// `limit` here and not by its endpoint, also if it has no password.
-pub fn check_password_in_body(
-    context: &mut RequestContext,
-    user: &CurrentUser,
-    limit: Limit,
-    proof: Option<&Proof>,
-) -> Result<i32, Error> {
-    limits::take(context, limit, Caller::User(user))?;
-    check_password(context, user, proof.ok_or(Error::WrongCurrentPassword)?)
 }

@@ -4,7 +4,8 @@ mod admin;
 #[cfg(feature = "extras")]
 pub mod extras;
 mod handlers;
-pub mod me;
+mod me;
+pub mod proof;
 pub mod statements;
 mod test_only;
 

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::statements;
-use crate::accounts::me::Proof;
+use crate::accounts::proof::Proof;
 use crate::accounts::statements as accounts;
 use crate::accounts::statements::AccountFields;
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};

@@ -4,31 +4,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use super::postgres_error::describe;
-use super::{Database, one_row, sql};
 use crate::semaphore::lock;
 use crate::telemetry::outage::Outage;
 
 /// How long changes count as refused after one was.
 const REFUSAL_PERIOD: Duration = Duration::from_secs(10);
-
-/// What the database can be used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DatabaseState {
-    /// It does not answer.
-    Lost,
-    /// It answers, and refuses changes: it is a standby, was made read-only, or has no room left.
-    ReadOnly,
-    Writable,
-}
-
-/// Asks the database what it can be used for.
-pub fn state(db: &Database) -> DatabaseState {
-    match db.read(sql!("db/database/ping"), &[]).and_then(one_row) {
-        Err(_) => DatabaseState::Lost,
-        Ok(row) if row.get("is_read_only") || db.pool.refuses_changes() => DatabaseState::ReadOnly,
-        Ok(_) => DatabaseState::Writable,
-    }
-}
 
 /// What the attempts to connect, and the connections that broke, have shown of the database.
 pub struct Health {

@@ -16,6 +16,7 @@ pub mod migrations;
 pub mod outbox;
 pub mod pool;
 pub mod postgres_error;
+pub mod state;
 pub mod stats;
 mod tls;
 

@@ -20,6 +20,7 @@ pub struct StoredSecondFactor {
     pub wait: Option<Duration>,
 }
 
+/// A code that fits the second factor. Only the statement that uses it decides whether it is taken: parallel requests
 /// may have used it, or a limit may be reached meanwhile.
 pub enum AcceptedCode {
     /// A one-time password, of this time step.

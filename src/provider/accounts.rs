@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::code;
 use super::statements;
 use crate::accounts::extras::end_identity;
-use crate::accounts::me::{Proof, check_password};
+use crate::accounts::proof::{Proof, check_password};
 use crate::error::{Error, Unique};
 use crate::http::params::Params;
 use crate::http::response::Response;

@@ -1,5 +1,5 @@
 //! Table `idempotency_keys`: the uploads of the last day that had a key, so that one that is sent again is answered as
-//! the first was. The statements in `uploads` write its rows.
+//! the first was. The statement `files/insert_many` writes its rows.
 
 use uuid::Uuid;
 

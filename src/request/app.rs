@@ -17,7 +17,7 @@ use crate::auth::token_bucket::Buckets;
 use crate::config::Config;
 use crate::db::Database;
 use crate::db::batches::Batches;
-use crate::db::health::{self, DatabaseState};
+use crate::db::state::{DatabaseState, state};
 use crate::db::stats::StoredBytes;
 use crate::docs::pages::Pages;
 use crate::error::Error;
@@ -136,7 +136,7 @@ impl App {
     /// What the database can be used for. However many probes of load balancers arrive, it is asked once a second.
     pub fn database_state(&self) -> DatabaseState {
         let db = self.db.clone();
-        self.readiness.check(move || health::state(&db))
+        self.readiness.check(move || state(&db))
     }
 
     /// Makes the background thread look for work at the next full second. If the channel is full, it is about to do so

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::code;
 use super::statements;
 use super::totp::{Code, TotpSecret, qr_svg, recovery_code};
-use crate::accounts::me::{Proof, check_password, read_proof};
+use crate::accounts::proof::{Proof, check_password, read_proof};
 use crate::auth::random_bytes;
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
@@ -96,9 +96,9 @@ fn read_proofs(body: &mut Params) -> (Proof, String) {
 /// `POST /api/v1/auth/second-factor/recovery-codes`: replaces all recovery codes.
 pub fn renew_codes(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (password, code) = json_body(context, user)?.read(read_proofs)?;
+    let (proof, code) = json_body(context, user)?.read(read_proofs)?;
     context.audits(RefusedAction::SecondFactorEnable, Some(user.id()));
-    let (version, code) = check_proofs(context, user, &password, &code)?;
+    let (version, code) = check_proofs(context, user, &proof, &code)?;
     let (codes, hashes) = new_recovery_codes()?;
     match statements::renew_recovery_codes(&context.db, user.id(), version, &code, &hashes)? {
         true => response::json(200, &json!({ "recovery_codes": codes })),
@@ -109,27 +109,27 @@ pub fn renew_codes(context: &mut RequestContext, user: &CurrentUser) -> Result<R
 /// `DELETE /api/v1/auth/second-factor`: disables it.
 pub fn disable(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     user.require_changeable()?;
-    let (password, code) = json_body(context, user)?.read(read_proofs)?;
+    let (proof, code) = json_body(context, user)?.read(read_proofs)?;
     context.audits(RefusedAction::SecondFactorDisable, Some(user.id()));
-    let (version, code) = check_proofs(context, user, &password, &code)?;
+    let (version, code) = check_proofs(context, user, &proof, &code)?;
     match statements::disable(&context.db, user.id(), version, &code)? {
         true => Ok(Response::empty(204)),
         false => Err(code::refused_code(context, user.id(), false)),
     }
 }
 
-/// Checks the current password, and then a code. Returns the version of the credentials that the password belongs to.
+/// Checks the current password, or what takes its place, and then a code. Returns the version of the credentials.
 /// After a hundred wrong codes in a row no code is right until the password is another one, as at sign-in.
 fn check_proofs(
     context: &mut RequestContext,
     user: &CurrentUser,
-    password: &Proof,
+    proof: &Proof,
     code: &str,
 ) -> Result<(i32, AcceptedCode), Error> {
     if !user.account.second_factor {
         return Err(Error::SecondFactorNotFound);
     }
-    let version = check_password(context, user, password)?;
+    let version = check_password(context, user, proof)?;
     let factor = statements::find(&context.db, user.id(), context.client)?;
     let factor = factor.ok_or(Error::SecondFactorNotFound)?;
     if factor.is_refused {

@@ -12,7 +12,6 @@ use crate::db::{Database, SqlParams, second_factor_from_row, sql};
 use crate::error::{Error, TokenProblem};
 use crate::model::second_factor::{AcceptedCode, StoredSecondFactor};
 
-/// A code that fits the second factor. Only the statement that uses it decides whether it is taken: parallel requests
 /// The second factor of a user, or the one that is offered or was lately, for a client with this address.
 pub fn find(
     db: &Database,

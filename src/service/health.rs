@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::db::health::DatabaseState;
+use crate::db::state::DatabaseState;
 use crate::db::stats;
 use crate::error::Error;
 use crate::http::response::{self, Response};

@@ -84,8 +84,8 @@ pub struct CheckedLogin<'a> {
 
 /// Signs in if the account is active and its credentials are still those that were checked. A user who has a thousand
 /// live sessions loses one: the first choice is one that was never refreshed and is older than `access_lifetime`, that
-/// of an access token. The network of the client is remembered for [`super::users::find_by_login`]. Returns `None` if
-/// the account has changed since, or if the code is not taken, for instance because it was already.
+/// of an access token. The network of the client is remembered for [`find_by_login`]. Returns `None` if the account has
+/// changed since, or if the code is not taken, for instance because it was already.
 pub fn open(
     db: &Database,
     checked: &CheckedLogin,

@@ -48,7 +48,7 @@ impl Display for Totals {
 }
 
 impl Totals {
-    /// Reads a row of the query `backup/counts`.
+    /// Reads a row of the query `tools/backup/counts`.
     pub fn of(row: &Row) -> Totals {
         // Counts and sums of sizes, none of which is negative.
         let number = |column| row.get::<_, i64>(column).unsigned_abs();
@@ -67,7 +67,7 @@ pub struct RecordedContent {
 }
 
 impl RecordedContent {
-    /// Reads a row of the query `files/contents_after`.
+    /// Reads a row of the query `tools/contents_after`.
     pub fn of(row: &Row) -> RecordedContent {
         // The table has a constraint that keeps the size from being negative.
         let size: i64 = row.get("file_size");
@@ -108,7 +108,7 @@ pub struct FileOfOwner {
 }
 
 impl FileOfOwner {
-    /// Reads a row of the query `files/with_owners`.
+    /// Reads a row of the query `tools/with_owners`.
     pub fn of(row: &Row) -> FileOfOwner {
         FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
     }

@@ -159,23 +159,21 @@ fn layer(module: &str) -> usize {
     found.unwrap_or_else(|| panic!("{module} has no layer"))
 }
 
-/// `mod.rs` gathers the files of a directory, so it does not count.
+/// `mod.rs` gathers the files of a directory, so it does not count. What it re-exports counts as the file that has it.
 #[test]
 fn no_two_files_name_each_other_even_through_others() {
     let texts = files("src", "rs");
     let modules: BTreeSet<_> = texts.keys().map(|path| segments(path)).collect();
+    let exports: BTreeMap<_, _> =
+        texts.iter().flat_map(|(path, text)| exports(segments(path), text)).collect();
     let names: BTreeMap<_, BTreeSet<_>> = texts
         .iter()
         .filter(|(path, _)| !path.ends_with("mod.rs"))
         .map(|(path, text)| {
             let own = segments(path);
             let paths = named_paths(&own, text).into_iter();
-            // The file of a named item is the longest beginning of its path that is a module.
-            let file = |path: Vec<String>| {
-                (1..=path.len()).rev().map(|n| path[..n].to_vec()).find(|p| modules.contains(p))
-            };
-            let others = paths.filter_map(file).filter(|other| *other != own).collect();
-            (own, others)
+            let others = paths.filter_map(|path| file_of(&path, &modules, &exports));
+            (own.clone(), others.filter(|other| *other != own).collect())
         })
         .collect();
     for start in names.keys() {
@@ -189,6 +187,28 @@ fn no_two_files_name_each_other_even_through_others() {
             }
         }
     }
+}
+
+/// The file of a named item: the longest beginning of its path that is a module, or the file from which this exports it.
+fn file_of(
+    path: &[String],
+    modules: &BTreeSet<Vec<String>>,
+    exports: &BTreeMap<Vec<String>, Vec<String>>,
+) -> Option<Vec<String>> {
+    let module = (1..=path.len()).rev().map(|n| &path[..n]).find(|path| modules.contains(*path))?;
+    match path.get(..=module.len()).and_then(|item| exports.get(item)) {
+        Some(origin) => file_of(origin, modules, exports),
+        None => Some(module.to_vec()),
+    }
+}
+
+/// What the module `own` exports from modules below itself: the path by which others name it, and its own.
+fn exports(own: Vec<String>, text: &str) -> impl Iterator<Item = (Vec<String>, Vec<String>)> {
+    let mut found = Vec::new();
+    for rest in text.split("\npub use ").skip(1) {
+        expand(rest, &mut own.clone(), &mut found);
+    }
+    found.into_iter().map(move |path| ([&own[..], &path[path.len() - 1..]].concat(), path))
 }
 
 /// The module path of a file: `db/pool.rs` is `db::pool`, `db/mod.rs` is `db`.
@@ -216,6 +236,15 @@ fn named_paths(own: &[String], text: &str) -> Vec<Vec<String>> {
         expand(rest, &mut own[..own.len() - 1].to_vec(), &mut found);
     }
     found.retain(|path| !path.is_empty());
+    // A module that is named as a whole is the beginning of other paths, such as `confirmation::register`.
+    for module in found.clone() {
+        let is_inside =
+            |before: &str| before.ends_with(|c: char| c.is_alphanumeric() || "_:".contains(c));
+        let name = format!("{}::", module[module.len() - 1]);
+        for (at, _) in code.match_indices(&name).filter(|(at, _)| !is_inside(&code[..*at])) {
+            expand(&code[at + name.len()..], &mut module.clone(), &mut found);
+        }
+    }
     found
 }
 
@@ -245,6 +274,43 @@ fn expand<'a>(rest: &'a str, prefix: &mut Vec<String>, found: &mut Vec<Vec<Strin
     };
     prefix.pop();
     after
+}
+
+/// First parts of other words with a slash, such as media types.
+const NO_FOLDERS: [&str; 7] = ["a", "application", "image", "key", "multipart", "text", "type"];
+
+/// A comment names a query as `sql!` does, or a path below `src`, `sql` or the project.
+#[test]
+fn each_file_that_a_comment_names_is_there() {
+    let mut missing = Vec::new();
+    for (path, text) in [files("src", "rs"), files("sql", "sql")].into_iter().flatten() {
+        let comments = text.lines().map(str::trim_start);
+        let comments = comments.filter(|line| line.starts_with("//") || line.starts_with("--"));
+        let words = comments.flat_map(|line| {
+            line.split(|c: char| !c.is_ascii_alphanumeric() && !"_-./".contains(c))
+        });
+        let names = words.map(|word| word.trim_end_matches(['.', '/']));
+        let names = names.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()));
+        let names = names.filter(|name| {
+            name.split_once('/').is_some_and(|(first, _)| !NO_FOLDERS.contains(&first))
+        });
+        missing.extend(
+            names.filter(|name| !is_there(name)).map(|name| (path.clone(), name.to_owned())),
+        );
+    }
+    assert_eq!(missing, []);
+}
+
+/// Whether there is a file or a folder of this name, which may lack the extension.
+fn is_there(name: &str) -> bool {
+    let places = ["", "src/", "sql/"].map(|folder| root().join(folder).join(name));
+    let mut files = places.iter().flat_map(|place| {
+        ["", "rs", "sql"].map(|e| match e {
+            "" => place.clone(),
+            extension => place.with_extension(extension),
+        })
+    });
+    files.any(|file| file.exists())
 }
 
 /// Unit tests may name what they need.

@@ -1,6 +1,6 @@
 -- Forgets the contents $1, which are gone; returns a row for each. Those in $2, which could not be removed, and those
--- of a user whose row is locked, removals/contents, with the same number of days, $3, finds again after a minute.
--- The arrays are hidden from the planner, as in sessions/find_live.
+-- of a user whose row is locked, db/removals/contents, with the same number of days, $3, finds again after a minute.
+-- The arrays are hidden from the planner, as in request/find_live.
 WITH gone AS MATERIALIZED (
     SELECT id, user_id FROM deleted_contents WHERE id = ANY ((SELECT $1::uuid[])::uuid[])
 ), owner AS MATERIALIZED (

@@ -1,5 +1,5 @@
 -- Lists those of the contents $1 that have no record and are not listed yet, to be removed in some days; returns their
--- ids. They stay if their records come back until then: removals/contents looks for these again.
+-- ids. They stay if their records come back until then: db/removals/contents looks for these again.
 INSERT INTO deleted_contents (id)
 SELECT content.id FROM unnest($1::uuid[]) AS content (id)
 WHERE NOT EXISTS (SELECT FROM recorded_contents r WHERE r.id = content.id)

@@ -1,2 +1,2 @@
--- Collects the statistics that plans depend on, and removes what restore/renew has replaced.
+-- Collects the statistics that plans depend on, and removes what tools/restore/renew has replaced.
 VACUUM (ANALYZE)
