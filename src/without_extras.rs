@@ -19,7 +19,12 @@ pub mod confirmation {
         Err(Error::FeatureOff)
     }
 
-    pub fn seal_change(_: &RequestContext, _: Uuid, _: i32, _: String) -> Result<Vec<u8>, Error> {
+    pub fn seal_change(
+        _: &RequestContext,
+        _: Uuid,
+        _: i32,
+        _: String,
+    ) -> Result<(Vec<u8>, String), Error> {
         Err(Error::FeatureOff)
     }
 }

@@ -49,7 +49,8 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     if let Some(email) = change.email.clone().filter(|_| context.app.config.confirms_email()) {
         version = version.or(user.credentials_version);
         let version = version.ok_or(Error::UserNotUsable)?;
-        change.sealed_token = Some(confirmation::seal_change(context, user.id(), version, email)?);
+        let (token, email) = confirmation::seal_change(context, user.id(), version, email)?;
+        (change.sealed_token, change.email) = (Some(token), Some(email));
     }
     context.request.body.resize_room(rules::USER_MEMORY)?;
     match statements::update_profile(&context.db, user.id(), &change, version, user.sign_in())? {

@@ -23,7 +23,7 @@ const PURPOSE: &[u8] = b"cloakroom e-mail confirmation:";
 const REGISTRATION: u8 = 1;
 const CHANGE: u8 = 2;
 
-/// What a token confirms. Addresses are as they were typed.
+/// What a token confirms. Addresses are those that the mail goes to, and that the account has then.
 #[derive(Debug)]
 pub enum EmailToken {
     Registration(Registration),

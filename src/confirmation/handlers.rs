@@ -17,6 +17,7 @@ use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
+use crate::model::text::email_key;
 use crate::model::user::{LoginName, User};
 use crate::provider;
 use crate::request::context::RequestContext;
@@ -32,6 +33,7 @@ pub fn register(
     password_hash: String,
 ) -> Result<Response, Error> {
     let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
+    let email = mailed_address(email);
     let registration = Registration { id, username, email, name, password_hash };
     let Registration { username, email, name, .. } = &registration;
     let account = User::registered(id, username.clone(), email.clone(), name.clone());
@@ -43,14 +45,27 @@ pub fn register(
     response::json(201, &account)
 }
 
-/// The sealed token of the mail that confirms another address of an account whose credentials are at `version`.
+/// The sealed token of the mail that confirms another address of an account whose credentials are at `version`, and the
+/// address to which that mail goes.
 pub fn seal_change(
     context: &RequestContext,
     account: Uuid,
     version: i32,
     email: String,
-) -> Result<Vec<u8>, Error> {
-    seal(context, &EmailToken::Change(EmailChange { account, version, email }))
+) -> Result<(Vec<u8>, String), Error> {
+    let email = mailed_address(email);
+    let change = EmailChange { account, version, email: email.clone() };
+    Ok((seal(context, &EmailToken::Change(change))?, email))
+}
+
+/// The address that confirms this one: its mail goes there, and the account has it then. Where the name is not ASCII,
+/// several mailboxes may have one key, and an account with one of them keeps all others from having an account. So it
+/// is the key itself that must be proven.
+fn mailed_address(email: String) -> String {
+    match email.rsplit_once('@') {
+        Some((name, _)) if !name.is_ascii() => email_key(&email),
+        _ => email,
+    }
 }
 
 /// Seals a token for a mail.

@@ -70,6 +70,27 @@ fn a_mail_tells_the_owner_of_a_new_identity() {
     assert!(mail.text().contains("ann-there@example.com"), "{}", mail.text());
 }
 
+/// What the provider has confirmed is what the account has, and where its mail goes.
+#[test]
+fn an_account_that_an_identity_makes_has_the_address_that_the_provider_has_confirmed() {
+    let provider = OpenIdProvider::start();
+    let issuer = provider.issuer();
+    let registration = ("CLOAKROOM_OIDC_REGISTRATION", "on");
+    let (smtp, api) = service_with_mail(
+        &[
+            &provider_settings(&issuer)[..],
+            &[registration, ("CLOAKROOM_EMAIL_CONFIRMATION", "required")],
+        ]
+        .concat(),
+    );
+    provider.person("umlaut");
+    let email = "J\u{d6}rg@example.com";
+    provider.claim("email", email);
+    api.me(signed_in(&provider, &api)).expect(200).has(json!({ "email": email }));
+    api.request_reset("j\u{f6}rg@EXAMPLE.com").expect(200);
+    smtp.wait_for_mail_to(email);
+}
+
 #[test]
 fn of_two_accounts_that_join_one_identity_at_once_one_has_it() {
     let provider = OpenIdProvider::start();
