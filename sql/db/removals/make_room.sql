@@ -1,22 +1,26 @@
 -- Gives up to $1 deleted files up for good if all together have more than $2 bytes. First go those of young accounts
 -- that registered themselves, the longest ago deleted first: anybody can make such accounts. Then the longest ago
--- deleted of the user who has the most bytes, until all fit or another user has more; where many have about as many, a
--- sixteenth of what is too much goes at a time, so that it takes few turns. Returns how many. Those of a user whose row
--- is locked wait for another time.
+-- deleted of a user who has the most bytes: of those who have at least half as many as anybody, the one who deleted last,
+-- until that one has fewer. So nobody pays for others who come later with about as many, nor has less than half of what
+-- others keep. A sixteenth of what is too much goes at a time, if that is more, so that it takes few turns. Returns how
+-- many. Those of a user whose row is locked wait for another time.
 -- Of each young account it reads no more than a hundred of each kind in their order, and takes none after the last of
 -- a hundred, because that account may have others before them. So it takes a hundred at least, if there are as many.
 WITH excess AS MATERIALIZED (
-    SELECT sum(deleted_bytes) - $2::bigint AS bytes FROM users WHERE deleted_bytes > 0
+    SELECT sum(deleted_bytes) - $2::bigint AS bytes, max(deleted_bytes) / 2 AS half FROM users WHERE deleted_bytes > 0
 ), young AS MATERIALIZED (
     SELECT users.id, 100::bigint AS rows, excess.bytes FROM users JOIN excess ON excess.bytes > 0
     WHERE is_self_registered AND created_at > now() - interval '7 days' AND deleted_bytes > 0
+), large AS MATERIALIZED (
+    SELECT users.id, greatest(deleted_bytes - half, excess.bytes / 16) AS bytes
+    FROM users JOIN excess ON excess.bytes > 0 AND deleted_bytes >= half
+    WHERE deleted_bytes > 0 AND NOT EXISTS (SELECT FROM young)
+    ORDER BY deleted_bytes DESC LIMIT 100
 ), most AS MATERIALIZED (
-    SELECT two.id, $1::bigint AS rows,
-           greatest(deleted_bytes - lead(deleted_bytes, 1, 0::bigint) OVER (ORDER BY deleted_bytes DESC),
-                    excess.bytes / 16) AS bytes
-    FROM (SELECT id, deleted_bytes FROM users WHERE deleted_bytes > 0 ORDER BY deleted_bytes DESC LIMIT 2) two
-    JOIN excess ON excess.bytes > 0 AND NOT EXISTS (SELECT FROM young)
-    ORDER BY two.deleted_bytes DESC LIMIT 1
+    SELECT id, $1::bigint AS rows, bytes FROM large
+    ORDER BY greatest((SELECT max(deleted_at) FROM deleted_files WHERE user_id = large.id AND was_young),
+                      (SELECT max(deleted_at) FROM deleted_files WHERE user_id = large.id AND NOT was_young))
+             DESC NULLS LAST LIMIT 1
 ), old AS MATERIALIZED (
     SELECT one.*, candidate.id AS user_id, candidate.bytes
     FROM (TABLE young UNION ALL TABLE most) candidate, (VALUES (true), (false)) kind (was_young), LATERAL (

@@ -116,6 +116,54 @@ fn deleted_files_of_young_accounts_make_room_first_the_oldest_deletion_first() {
     assert_eq!(differences(database), []);
 }
 
+/// Whoever had about as many before the others came pays last, and whoever has far more pays first, whenever it was.
+#[test]
+fn of_users_with_about_as_many_deleted_bytes_the_one_who_deleted_last_makes_room_first() {
+    let quota = ("CLOAKROOM_DELETED_QUOTA", "30000");
+    let (api, [victim, large]) = Server::with_users(&[quota], ["victim", "large"]);
+    let database = &api.database;
+    database.run(
+        "INSERT INTO users (id, email, email_key, password_hash)
+             SELECT gen_random_uuid(), n || '@example.com', n || '@example.com', '-' FROM generate_series(1, 50) n;
+         UPDATE users SET created_at = now() - interval '8 days'",
+    );
+    let neighbours: Vec<String> =
+        database.value("SELECT array_agg(id::text) FROM users WHERE password_hash = '-'");
+    let insert_of_neighbours = |first: usize, last: usize| {
+        let ids = neighbours[first..last].join("', '");
+        database.run(&format!(
+            "INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash,
+                                        upload_date, updated_at, is_public, version, was_young)
+             SELECT gen_random_uuid(), id, 'f', 'f', 'text/plain', 10, 'h', now(), now(), false, 1, false
+             FROM users, generate_series(1, 95) WHERE id IN ('{ids}')"
+        ));
+        let bytes = "SELECT sum(deleted_bytes)::bigint FROM users";
+        wait_until(|| database.value::<i64>(bytes) <= 30_000);
+    };
+    let begin = |size| {
+        database.run("DELETE FROM deleted_files");
+        insert_deleted(database, victim.id(), 100, size, false);
+        database.run("UPDATE deleted_files SET deleted_at = deleted_at - interval '5 days'");
+    };
+    begin(10);
+    insert_of_neighbours(0, 50);
+    assert_eq!(of_user(database, victim.id()), (100, 1000), "all at once");
+    begin(10);
+    insert_of_neighbours(0, 30);
+    for next in 30..33 {
+        insert_of_neighbours(next, next + 1);
+    }
+    assert_eq!(of_user(database, victim.id()), (100, 1000), "one after the other");
+    // With less than half of the most bytes nobody pays, however late.
+    begin(100);
+    insert_deleted(database, large.id(), 210, 100, false);
+    database.run("UPDATE deleted_files SET deleted_at = deleted_at - interval '1 day'");
+    insert_of_neighbours(0, 2);
+    let left = [victim.id(), large.id(), &neighbours[0], &neighbours[1]];
+    assert_eq!(left.map(|user| of_user(database, user).0), [100, 181, 95, 95]);
+    assert_eq!(differences(database), []);
+}
+
 #[test]
 fn contents_that_wait_for_a_backup_count_towards_the_quota_of_the_service() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_STORAGE_QUOTA", "100000")], ["ann"]);
