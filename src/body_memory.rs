@@ -2,9 +2,9 @@
 //! stays in memory until the client has sent or received all of it, which may take many minutes. So all such bodies
 //! take their room from one budget. Those of up to [`SMALL_BODY`] never come here: they count with their connection.
 //!
-//! A request for which there is not enough room waits, at most for a second. Meanwhile connections whose clients keep
-//! the service waiting are closed, first those of the owner that holds the most bytes, and what comes free goes to the
-//! owner that holds the fewest. So whoever has many slow connections loses them, and others do not.
+//! A request for which there is not enough room waits, at most for a second. Meanwhile connections that hold some and
+//! whose clients keep the service waiting are closed, first those of the owner that holds the most bytes, and what comes
+//! free goes to the owner that holds the fewest. So whoever has many slow connections loses them, and others do not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -114,9 +114,9 @@ impl State {
         let mut missing = (self.taken - own.bytes + bytes).saturating_sub(self.size.max(bytes));
         for room in self.rooms.values() {
             match room.client.waiting_since() {
-                Some(since) => idle.push((Reverse(since), room)),
+                Some(since) if room.bytes > 0 => idle.push((Reverse(since), room)),
                 None if room.client.is_evicted() => missing = missing.saturating_sub(room.bytes),
-                None => {}
+                _ => {}
             }
         }
         let least = held[&own.owner];
@@ -301,6 +301,9 @@ mod tests {
             (&[(1, 40, Some(5)), (1, 40, Some(3)), (2, 20, Some(1))][..], 10, &[3][..]),
             (&[(1, 40, Some(5)), (1, 40, Some(3)), (2, 20, Some(1))], 60, &[3, 5]),
             (&[(1, 40, Some(5)), (1, 40, Some(3)), (2, 20, Some(1))], 100, &[3, 5, 1]),
+            // Those that hold nothing are never closed, also if they have waited longest.
+            (&[(1, 0, Some(0)), (1, 40, Some(5)), (2, 0, Some(0)), (2, 60, None)], 10, &[5]),
+            (&[(1, 0, Some(0)), (2, 0, Some(1)), (3, 100, None)], 10, &[]),
             // Those at work are never closed, and nobody pays for an owner that holds more.
             (&[(1, 60, None), (2, 40, Some(1))], 50, &[1]),
             (&[(1, 60, None), (9, 40, None)], 10, &[]),

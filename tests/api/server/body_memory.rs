@@ -1,5 +1,6 @@
 //! The budget of bytes for large bodies in memory: who has many of them loses them, and nobody else is kept out.
 
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -114,6 +115,23 @@ fn half_bodies_take_no_more_than_the_budget() {
         one.try_answer().ok()
     });
     assert!(answered.count() < 100, "those who have waited longest are closed");
+}
+
+#[test]
+fn connections_between_two_requests_stay_open_beside_large_bodies_of_their_network() {
+    let (api, [eve]) = Server::with_users(&[BUDGET], ["eve"]);
+    let mut idle: Vec<_> = (0..30).map(|_| connect_from("127.0.0.2", &api)).collect();
+    idle.iter_mut().for_each(RawConnection::serves);
+    // They have waited longest. There is room for 32 of these.
+    let half = head("PUT", "/users/me", &eve, "Content-Length: 130000\r\n") + &" ".repeat(129_999);
+    let mut large: Vec<_> = (0..40).map(|_| connect_from("127.0.0.2", &api)).collect();
+    large.iter_mut().for_each(|one| drop(one.try_send(&half)));
+    let is_open = |one: &&RawConnection| {
+        one.socket().set_nonblocking(true).expect("a mode");
+        one.socket().peek(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    };
+    wait_until(|| large.iter().filter(is_open).count() <= 32);
+    idle.iter_mut().for_each(RawConnection::serves);
 }
 
 /// Requests that read files while nobody can: they keep the room for their answers, and cannot be closed.
