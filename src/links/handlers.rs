@@ -1,5 +1,7 @@
 //! Links to files: their owners make, list and end them, and whoever has one downloads the file.
 
+use std::cell::Cell;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -86,19 +88,21 @@ pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
     if is_about == Some(true) {
         return about(&find_file(context, &hash)?);
     }
-    let is_use = context.request.method() == "GET";
-    download_response(context, || {
+    let used = Cell::new(None);
+    let response = download_response(context, || {
         let LinkedFile { mut file, is_utf8, link_id, inline, is_first_use, .. } =
             find_file(context, &hash)?;
-        if is_use && is_first_use {
-            statements::record_use(&context.db, link_id);
-        }
+        used.set(is_first_use.then_some(link_id));
         // Browsers take a text for windows-1252, unless its first bytes or this say something else.
         if inline && is_utf8 && file.content_type == "text/plain" {
             file.content_type += "; charset=utf-8";
         }
         Ok((file, if inline { FileUse::ShownByLink } else { FileUse::SavedByLink }))
-    })
+    })?;
+    if let Some(link) = used.get().filter(|_| context.request.method() == "GET") {
+        statements::record_use(&context.db, link);
+    }
+    Ok(response)
 }
 
 /// Finds the file of a link. It is `inline` only if browsers show it safely.
