@@ -1,6 +1,7 @@
 //! Finds out whether something can be used, such as the database or a directory, for everybody who asks, however many
 //! they are.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -12,8 +13,8 @@ use crate::semaphore::lock;
 /// network, holds a thread of its own and nobody who asks.
 pub struct Probe<T> {
     state: Arc<Mutex<ProbeState<T>>>,
-    /// What an attempt has shown that takes too long.
-    hanging: T,
+    /// What an attempt has shown that takes too long or panics.
+    failure: T,
     max_age: Duration,
     max_wait: Duration,
 }
@@ -28,10 +29,10 @@ struct ProbeState<T> {
 
 impl<T: Copy + Send + 'static> Probe<T> {
     /// The outcome is `first` until there was an attempt. It counts for `max_age` since the begin of the attempt, and
-    /// after `max_wait` the attempt counts as one that hangs.
-    pub fn new(first: T, hanging: T, max_age: Duration, max_wait: Duration) -> Probe<T> {
+    /// after `max_wait` the attempt counts as one that hangs. One that hangs or panics is a `failure`.
+    pub fn new(first: T, failure: T, max_age: Duration, max_wait: Duration) -> Probe<T> {
         let state = ProbeState { began: None, is_running: false, outcome: first };
-        Probe { state: Arc::new(Mutex::new(state)), hanging, max_age, max_wait }
+        Probe { state: Arc::new(Mutex::new(state)), failure, max_age, max_wait }
     }
 
     /// Returns the last outcome, if it still counts. Otherwise makes the attempt in another thread and waits for it.
@@ -43,9 +44,10 @@ impl<T: Copy + Send + 'static> Probe<T> {
         }
         (state.is_running, state.began) = (true, Some(Instant::now()));
         let (done, is_done) = sync_channel(1);
-        let shared = self.state.clone();
+        let (shared, failure) = (self.state.clone(), self.failure);
         let work = move || {
-            let outcome = attempt();
+            // A panic has logged its own text.
+            let outcome = catch_unwind(AssertUnwindSafe(attempt)).unwrap_or(failure);
             let mut state = lock(&shared);
             (state.is_running, state.outcome) = (false, outcome);
             // Nobody may be waiting any more.
@@ -63,7 +65,7 @@ impl<T: Copy + Send + 'static> Probe<T> {
     /// What is known now.
     fn known(&self, state: &ProbeState<T>) -> T {
         let hangs = state.is_running && state.began.is_some_and(|at| at.elapsed() >= self.max_wait);
-        if hangs { self.hanging } else { state.outcome }
+        if hangs { self.failure } else { state.outcome }
     }
 }
 
@@ -84,6 +86,13 @@ mod tests {
             thread::yield_now();
         }
         assert!(probe.check(|| unreachable!("the last outcome is young")));
+    }
+
+    #[test]
+    fn an_attempt_that_panics_is_a_failure_and_the_next_one_is_made() {
+        let probe = Probe::new(true, false, Duration::ZERO, Duration::from_secs(60));
+        assert!(!probe.check(|| unreachable!("as for a fault of the program")));
+        assert!(probe.check(|| true));
     }
 
     #[test]
