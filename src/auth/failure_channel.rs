@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -21,9 +21,9 @@ const MAX_WAITING: usize = 1000;
 
 /// A bounded channel. Any thread adds failures to it, and one receives them.
 pub struct FailureChannel {
-    /// `None` closes the channel.
-    sender: SyncSender<Option<Failure>>,
-    receiver: Mutex<Receiver<Option<Failure>>>,
+    /// `None` once the channel is closed.
+    sender: Mutex<Option<SyncSender<Failure>>>,
+    receiver: Mutex<Receiver<Failure>>,
     /// The failures of each action in the present window. Each action is counted for itself, so that a flood of one,
     /// which anybody with an account can cause, does not hide the others.
     counts: Mutex<BTreeMap<RefusedAction, WindowCounts>>,
@@ -40,7 +40,8 @@ struct WindowCounts {
 impl FailureChannel {
     pub fn new() -> FailureChannel {
         let (sender, receiver) = sync_channel(MAX_WAITING);
-        FailureChannel { sender, receiver: Mutex::new(receiver), counts: Mutex::default() }
+        let (sender, receiver) = (Mutex::new(Some(sender)), Mutex::new(receiver));
+        FailureChannel { sender, receiver, counts: Mutex::default() }
     }
 
     /// Sends a failure, or only counts it, if its action has had its events in this window or the channel is full.
@@ -48,7 +49,8 @@ impl FailureChannel {
     pub fn add(&self, failure: Failure) -> bool {
         let mut counts = lock(&self.counts);
         let counts = counts.entry(failure.action).or_default();
-        let is_event = counts.events < MAX_EVENTS && self.sender.try_send(Some(failure)).is_ok();
+        let send = |sender: &SyncSender<_>| sender.try_send(failure).is_ok();
+        let is_event = counts.events < MAX_EVENTS && lock(&self.sender).as_ref().is_some_and(send);
         if is_event {
             counts.events += 1;
         } else {
@@ -57,19 +59,18 @@ impl FailureChannel {
         is_event
     }
 
-    /// Waits for the next failure; `None` once the channel is closed.
+    /// Waits for the next failure; `None` once the channel is closed and empty.
     pub fn receive(&self) -> Option<Failure> {
-        lock(&self.receiver).recv().ok().flatten()
+        lock(&self.receiver).recv().ok()
     }
 
-    /// Adds to `batch` all that comes within `time`. Returns false, at once, when the channel is closed.
+    /// Adds to `batch` all that comes within `time`. Returns false, at once, when the channel is closed and empty.
     pub fn gather(&self, batch: &mut Vec<Failure>, time: Duration) -> bool {
         let (receiver, deadline) = (lock(&self.receiver), Instant::now() + time);
         loop {
             match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Some(failure)) => batch.push(failure),
-                Ok(None) => return false,
-                Err(_) => return true,
+                Ok(failure) => batch.push(failure),
+                Err(error) => return error == RecvTimeoutError::Timeout,
             }
         }
     }
@@ -95,9 +96,9 @@ impl FailureChannel {
         excess.map(event).collect()
     }
 
-    /// Ends the waiting once what was sent before is received.
+    /// Ends the waiting once what was sent before is received. Never waits itself, also if the channel is full and
+    /// nobody receives any more.
     pub fn close(&self) {
-        // The receiver is there as long as the sender.
-        let _ = self.sender.send(None);
+        lock(&self.sender).take();
     }
 }

@@ -205,4 +205,22 @@ mod tests {
         channel.close();
         assert!(thread.join().is_ok());
     }
+
+    #[test]
+    fn a_full_channel_that_nobody_reads_can_be_closed_and_loses_nothing() {
+        let channel = Arc::new(FailureChannel::new());
+        while add(&channel, Login, MAX_EVENTS) == MAX_EVENTS {
+            channel.end_window();
+        }
+        let closed = channel.clone();
+        let closing = thread::spawn(move || closed.close());
+        let begin = Instant::now();
+        while !closing.is_finished() {
+            assert!(begin.elapsed() < Duration::from_secs(60), "it waits for a reader");
+            thread::yield_now();
+        }
+        let mut batch = Vec::from_iter(channel.receive());
+        while channel.gather(&mut batch, Duration::ZERO) {}
+        assert!(batch.len() >= 20 * MAX_EVENTS && channel.receive().is_none());
+    }
 }
