@@ -89,12 +89,15 @@ impl OutboxSender {
         let Some(message) = outbox::lease(&self.db)? else { return Ok(Next::Wait) };
         let LeasedMessage { id, user_id, ref kind, .. } = message;
         let user = user_id.map_or_else(|| "none".to_owned(), |id| id.to_string());
-        let error = match self.send(&message)? {
-            Ok(is_sent) => {
+        let error = match self.send(&message) {
+            Ok(Ok(is_sent)) => {
                 outbox::remove(&self.db, id, is_sent)?;
                 return Ok(Next::Continue);
             }
-            Err(error) => error,
+            Ok(Err(error)) => error,
+            Err(Error::Internal(cause)) => MailError { step: "composing", cause, is_final: false },
+            // The database is away, which says nothing about the message.
+            Err(error) => return Err(error),
         };
         let retry = !error.is_final;
         // Steps up to `MAIL FROM` do not depend on the recipient, so every other message would fail in the same way.
@@ -108,8 +111,8 @@ impl OutboxSender {
     }
 
     /// Sends a message, unless its account is gone, its token serves no more, or there is no mail server. The inner
-    /// result is that of the delivery, and says whether there was one; the outer one fails only if no token could be
-    /// made, or a newer version of the program knows the kind.
+    /// result is that of the delivery, and says whether there was one; the outer one fails if no token can be made,
+    /// only a newer version of the program knows the kind, or the database is away.
     fn send(&self, message: &LeasedMessage) -> Result<Result<bool, MailError>, Error> {
         let Some(address) = &message.address else { return Ok(Ok(false)) };
         let unknown = || Error::Internal(format!("no kind of mail: {}", message.kind));

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::reply::Reply;
 
-/// The steps in which a server may refuse this message, and not all of them.
-const OF_MESSAGE: [&str; 4] = ["MAIL FROM", "RCPT TO", "DATA", "message"];
+/// The steps that may fail for this message, and not for all of them.
+const OF_MESSAGE: [&str; 5] = ["composing", "MAIL FROM", "RCPT TO", "DATA", "message"];
 
 /// Why a message was not sent. Shown as the step and the cause, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -322,3 +322,26 @@ fn a_message_over_which_the_thread_panics_keeps_no_other_from_being_sent() {
     wait_until(|| api.database.count("outbox") == 1);
     api.sign_in("ann");
 }
+
+#[test]
+fn a_message_that_cannot_be_made_is_tried_later_as_others_and_keeps_none_from_being_sent() {
+    let (smtp, api) = service_with_mail(&[]);
+    let database = &api.database;
+    let ann = api.sign_up("ann");
+    // Of a kind that a newer version of the program may know.
+    database.run(&format!(
+        "ALTER TABLE outbox DROP CONSTRAINT outbox_kind_check;
+         INSERT INTO outbox (kind, user_id) VALUES ('of_later', '{}')",
+        ann.id()
+    ));
+    wait_for_deferred(database, 1);
+    let line = api.logged("not sent, tried again later: composing: no kind of mail: of_later");
+    assert!(line.contains(ann.id()), "{line}");
+    assert_eq!(database.count("outbox WHERE waits_for_server"), 0);
+    assert!(!api.log().contains("background task"), "{}", api.log());
+    api.request_reset("ann@example.com").expect(200);
+    smtp.wait_for_mail_to("ann@example.com");
+    database.run("UPDATE outbox SET created_at = now() - interval '1 day', due_at = now()");
+    api.logged("given up: composing: no kind of mail: of_later");
+    wait_until(|| database.count("outbox WHERE failed_at IS NOT NULL") == 1);
+}
