@@ -15,8 +15,8 @@ const MAX_UNQUESTIONED_ORPHANS: usize = 20;
 /// of different times, or do not belong together.
 const MIN_CONTENTS_PER_ORPHAN: usize = 20;
 
-/// Most contents that a statement lists for removal.
-const MAX_LISTED: usize = 1000;
+/// Most contents without a record that are moved or listed at a time.
+const MAX_DISCARDED: usize = 1000;
 
 /// The outcome of a sweep.
 pub struct Swept {
@@ -59,9 +59,9 @@ pub fn run(background: &Background) -> Result<i64, Error> {
 /// listed instead, and [`remove_deleted`] takes them when they have been listed for as long.
 ///
 /// If more than 5 % of the contents, and more than 20, have no record and are not to be removed, none is moved or
-/// listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may
-/// be from before the record was removed, nor if the database is a standby. Passes a line for each change to `report`,
-/// with a word for the kind of change.
+/// listed unless `is_confirmed`, and the trash stays as it is. None is while a backup runs, whose snapshot may be from
+/// before the record was removed, nor if the database is a standby. Passes a line for each change to `report`, with a
+/// word for the kind of change.
 pub fn sweep(
     storage: &Storage,
     db: &Database,
@@ -69,18 +69,8 @@ pub fn sweep(
     is_confirmed: bool,
     mut report: impl FnMut(&'static str, String),
 ) -> Result<Swept, Error> {
-    // Nothing is changed before all lookups have succeeded.
-    let mut orphans = orphans(storage, db)?;
-    // Asked after the look-ups and before the first move: `sql/tools/backup/pause_removals.sql` says why that is
-    // enough.
-    if !orphans.is_empty() && files::is_backup_running(db)? {
-        report(
-            "",
-            "a backup is running: contents without a record stay until a later sweep".into(),
-        );
-        orphans.clear();
-    }
-    let refusal = if is_confirmed { None } else { refusal(storage, orphans.len())? };
+    // Nothing is changed before it is certain that all may go. Where it is from the beginning, they are not gathered.
+    let (orphans, refusal) = if is_confirmed { (vec![], None) } else { orphans(storage, db)? };
     let mut swept = Swept { moved: 0, removed: 0, refusal };
     let mut removed = storage.remove_old_drafts()?;
     // After a refusal the operator may want contents back from the trash, so it is not emptied either.
@@ -92,31 +82,43 @@ pub fn sweep(
         report("removed", format!("removed {}", path.display()));
         swept.removed += 1;
     }
-    if swept.refusal.is_none() {
-        let report = |line| {
+    let batches: Box<dyn Iterator<Item = _>> = match is_confirmed {
+        true => storage.old_contents()?,
+        false => Box::new(orphans.chunks(MAX_DISCARDED).map(|ids| Ok(ids.to_vec()))),
+    };
+    for ids in batches {
+        let orphans = files::unrecorded(db, &ids?)?;
+        // Asked after the look-up and before the first move: `sql/tools/backup/pause_removals.sql` says why that is
+        // enough.
+        if !orphans.is_empty() && files::is_backup_running(db)? {
+            report(
+                "",
+                "a backup is running: contents without a record stay until a later sweep".into(),
+            );
+            break;
+        }
+        discard(storage, db, &orphans, |line| {
             report("moved", line);
             swept.moved += 1;
-        };
-        match storage.directory() {
-            Some(directory) => directory.move_to_trash(&orphans, report)?,
-            None => list_for_removal(storage, db, &orphans, report)?,
-        }
+        })?;
     }
     Ok(swept)
 }
 
-/// Lists contents without a record for removal, and passes a line about each to `report`.
-fn list_for_removal(
+/// Moves contents without a record to the trash or, where there is none, lists them for removal. Passes a line about
+/// each to `report`.
+pub fn discard(
     storage: &Storage,
     db: &Database,
-    orphans: &[Uuid],
+    ids: &[Uuid],
     mut report: impl FnMut(String),
 ) -> Result<(), Error> {
+    if let Some(directory) = storage.directory() {
+        return directory.move_to_trash(ids, report);
+    }
     let (place, _) = storage.place();
-    for ids in orphans.chunks(MAX_LISTED) {
-        for id in db::contents::list_for_removal(db, ids)? {
-            report(format!("files/{id} of {place} has no record, and is listed for removal"));
-        }
+    for id in db::contents::list_for_removal(db, ids)? {
+        report(format!("files/{id} of {place} has no record, and is listed for removal"));
     }
     Ok(())
 }
@@ -142,34 +144,38 @@ pub fn remove_deleted(
     failure.map_or(Ok(forgotten), Err)
 }
 
-/// Why so many orphans must not be moved without confirmation; `None` if they may.
-fn refusal(storage: &Storage, orphans: usize) -> Result<Option<String>, Error> {
-    if orphans <= MAX_UNQUESTIONED_ORPHANS {
-        return Ok(None);
-    }
-    let enough = orphans.saturating_mul(MIN_CONTENTS_PER_ORPHAN);
-    let contents = storage.count_contents(enough)?;
-    let (taken, place) = match storage.trash() {
-        Some(_) => ("moved to the trash", "data directory"),
-        None => ("listed for removal", "store"),
-    };
-    Ok((contents < enough).then(|| {
-        format!(
-            "{orphans} of {contents} contents have no record in the database, which is more than 5 %: none was \
-             {taken}. Check that database and {place} are of the same service and time; if they are, run `cloakroom \
-             gc --confirm`"
-        )
-    }))
-}
-
-/// Returns the ids of old contents without a record, but not of those that are listed for removal.
+/// Returns the ids of old contents without a record, but not of those that are listed for removal; or none, and why:
+/// they are too many to be moved without confirmation. Stops as soon as that is certain, so it holds one id for every
+/// [`MIN_CONTENTS_PER_ORPHAN`] contents at most, but for a batch.
 ///
 /// Records are looked up after the contents were listed. A content that is old and has no record by then never gets
 /// one, because an upload is recorded right after its content is stored.
-fn orphans(storage: &Storage, db: &Database) -> Result<Vec<Uuid>, Error> {
-    let mut orphans = Vec::new();
-    for batch in storage.old_contents()? {
+fn orphans(storage: &Storage, db: &Database) -> Result<(Vec<Uuid>, Option<String>), Error> {
+    let (mut orphans, mut contents) = (Vec::new(), 0);
+    let mut batches = storage.old_contents()?;
+    loop {
+        let batch = batches.next();
+        let number = orphans.len();
+        let is_too_many =
+            |contents| number > MAX_UNQUESTIONED_ORPHANS.max(contents / MIN_CONTENTS_PER_ORPHAN);
+        // The contents are counted only where the answer may depend on their number.
+        if is_too_many(contents) {
+            contents = storage.count_contents(usize::MAX)?;
+        }
+        if is_too_many(contents) {
+            let least = if batch.is_some() { "at least " } else { "" };
+            let (taken, place) = match storage.trash() {
+                Some(_) => ("moved to the trash", "data directory"),
+                None => ("listed for removal", "store"),
+            };
+            let refusal = format!(
+                "{least}{number} of {contents} contents have no record in the database, which is more than 5 %: none \
+                 was {taken}. Check that database and {place} are of the same service and time; if they are, run \
+                 `cloakroom gc --confirm`"
+            );
+            return Ok((Vec::new(), Some(refusal)));
+        }
+        let Some(batch) = batch else { return Ok((orphans, None)) };
         orphans.extend(files::unrecorded(db, &batch?)?);
     }
-    Ok(orphans)
 }

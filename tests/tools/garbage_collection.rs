@@ -133,6 +133,16 @@ fn a_sweep_that_would_move_over_five_percent_and_more_than_twenty_moves_none() {
 }
 
 #[test]
+fn no_more_ids_are_gathered_than_are_certain_to_be_too_many() {
+    let (api, _) = start_swept();
+    make_orphans(&api.data, 0, 2500);
+    let output = api.run_beside(&["gc"]).exits(1);
+    assert_eq!(output.out(), swept(0, 0));
+    output.reports("at least 1000 of 2500 contents have no record").reports("gc --confirm");
+    assert_eq!(api.data.contents().len(), 2500);
+}
+
+#[test]
 fn contents_newer_than_a_recovered_database_go_to_the_trash_and_come_back_with_their_records() {
     let (api, ann) = start_swept();
     let ids: Vec<String> = (0..18).map(|n| api.new_file(&ann, "a.txt", &n.to_string())).collect();
