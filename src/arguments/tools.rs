@@ -32,11 +32,12 @@ pub enum Tool {
     /// Prints lines that begin with ok, warning or fault, also beside a running service. Changes nothing, except with
     /// --repair or --remove-lost. Fails if there is a fault.
     Check {
-        /// Bring missing contents back from the trash.
+        /// Bring missing and damaged contents back from the trash or the last backup, where it has the right bytes.
         #[arg(long)]
         repair: bool,
-        /// Only delete these files for good, whose contents are lost; their owners are told by mail. Leaves and names
-        /// each whose content is in its place, in the trash or in the last backup, and fails then.
+        /// Only delete these files for good, whose contents are lost or damaged; their owners are told by mail, and
+        /// damaged bytes go to the trash. Leaves and names each whose content is right in its place, in the trash or in
+        /// the last backup, and fails then.
         #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_file_id)]
         #[arg(conflicts_with_all = ["repair", "all"])]
         remove_lost: Vec<Uuid>,

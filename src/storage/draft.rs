@@ -48,15 +48,15 @@ pub struct CompleteDraft<'a> {
 }
 
 impl Draft {
-    /// Creates an empty content in the directory `drafts`, where its name is its id. Its destination is
-    /// `contents`.
+    /// Creates an empty content in the directory `drafts`, where it has a name of its own, so that processes which write
+    /// the same content do not meet. Its destination is `contents`.
     pub(super) fn create(
         id: Uuid,
         drafts: &Path,
         contents: Arc<dyn Contents>,
         is_recorded: bool,
     ) -> Result<Draft, Error> {
-        let path = drafts.join(id.to_string());
+        let path = drafts.join(Uuid::new_v4().to_string());
         Ok(Draft {
             id,
             file: create_file(&path).map_err(translate)?,

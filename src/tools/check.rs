@@ -1,10 +1,11 @@
 //! `cloakroom check`: compares the database with the contents, and looks for damage in either. It may run beside a
 //! service: whatever looks wrong is looked up once more before it is reported, in an order that no upload and no
-//! deletion upsets. It changes nothing, unless it is to bring contents back from
-//! the trash, or to delete the files of those that are lost.
+//! deletion upsets. It changes nothing, unless it is to bring contents back from the trash or the last backup, or to
+//! delete the files of those that are lost.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::time::{Duration, Instant};
@@ -13,15 +14,17 @@ use uuid::Uuid;
 
 use super::backup::manifest::CONTENTS;
 use super::database::{FileOfOwner, RecordedContent, batches, read_at_length, with_owners};
-use super::files::{Damage, FoundContents, examine};
+use super::files::{AtPath, Damage, FoundContents, copy_verified, examine};
 use super::open_installation;
 use super::output::{Findings, Progress, count, print_line};
+use crate::background::sweep;
 use crate::config::Config;
 use crate::db::{self, Database, sql};
 use crate::error::Error;
 use crate::files::statements as files;
+use crate::serve::ignore_file_size_signal;
 use crate::storage::file_system::{LAST_BACKUP, last_backup};
-use crate::storage::{Storage, exists, sync_directory, translate};
+use crate::storage::{Storage, sync_directory, translate};
 
 /// A content without a record that is younger is left to the sweep, which runs hourly and takes those that are over an
 /// hour old.
@@ -31,7 +34,9 @@ const MAX_UNSWEPT_AGE: Duration = Duration::from_secs(2 * 3600);
 struct Check<'a> {
     storage: &'a Storage,
     db: &'a Database,
-    /// Whether to bring missing contents back from the trash.
+    /// The contents of the last backup, if they can be read.
+    backup: Option<PathBuf>,
+    /// Whether to bring damaged and missing contents back from the trash or the last backup.
     repairs: bool,
     findings: Findings,
 }
@@ -47,7 +52,11 @@ pub fn check(config: &Config, repairs: bool, all: bool) -> Result<(), String> {
             return findings.finish();
         }
     };
-    let mut check = Check { storage: &storage, db: &db, repairs, findings };
+    if repairs {
+        ignore_file_size_signal()?;
+    }
+    let backup = contents_of_last_backup(config).filter(|path| fs::read_dir(path).is_ok());
+    let mut check = Check { storage: &storage, db: &db, backup, repairs, findings };
     // A step that fails, as on a damaged table, does not end the check: the others may find more.
     check.run("records", Check::compare_records);
     check.run("contents", Check::compare_contents);
@@ -56,12 +65,12 @@ pub fn check(config: &Config, repairs: bool, all: bool) -> Result<(), String> {
     check.findings.finish()
 }
 
-/// Deletes these files for good, whose contents are lost, with an event for each and a mail to each owner. Leaves and
-/// names each whose content is in its place, whole or not, in the trash, or in the last backup; then it fails, as it
-/// does for an id without a record.
+/// Deletes these files for good, whose contents are lost, with an event for each and a mail to each owner. Damaged
+/// bytes go where contents without a record go. Leaves and names each whose content is right in its place, in the
+/// trash, or in the last backup, or cannot be read there; then it fails, as it does for an id without a record.
 pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
     let (storage, db) = open_installation(config)?;
-    let backup = last_backup(&config.data_dir).map(|(_, path)| path.join(CONTENTS));
+    let backup = contents_of_last_backup(config);
     if let Some(Err(e)) = backup.as_ref().map(fs::read_dir) {
         let mark = config.data_dir.join(LAST_BACKUP).display().to_string();
         return Err(format!(
@@ -69,37 +78,43 @@ pub fn remove_lost(config: &Config, ids: &[Uuid]) -> Result<(), String> {
              remove {mark}"
         ));
     }
-    let mut lost = Vec::new();
-    for id in ids {
-        match find(&storage, backup.as_deref(), *id)? {
-            Some(place) => print_line(format_args!("files/{id} is left: it is {place}")),
-            None => lost.push(*id),
+    let (mut lost, mut damaged) = (Vec::new(), Vec::new());
+    for file in with_owners(&db, ids.iter().copied())? {
+        let (content, id) = (&file.content, file.content.id);
+        let found = FoundContents::find(&storage, slice::from_ref(content))?.read(content)?;
+        let is_missing = matches!(found, Some(Damage::Missing));
+        let directory = storage.content_directory();
+        let place = directory.map_or_else(|| storage.place().0.into(), |d| d.join(id.to_string()));
+        let copies = copies(&storage, backup.as_deref(), content)?;
+        let may_be_right =
+            |damage: &Option<Damage>| !damage.as_ref().is_some_and(Damage::is_certain);
+        match iter::once((place, found)).chain(copies).find(|(_, damage)| may_be_right(damage)) {
+            Some((copy, damage)) => {
+                let what = damage.map_or("has the right bytes".into(), |damage| damage.to_string());
+                print_line(format_args!("files/{id} is left: {} {what}", copy.display()));
+            }
+            None => {
+                damaged.extend((!is_missing).then_some(id));
+                lost.push(file);
+            }
         }
     }
-    let files = with_owners(&db, lost)?;
-    let lost: Vec<Uuid> = files.iter().map(|file| file.id).collect();
-    db.write(sql!("tools/restore/remove_files"), &[&lost, &"file.purge", &"content lost", &true])?;
-    files.iter().for_each(|file| print_line(format_args!("{file} was deleted for good")));
-    let left: Vec<_> = ids.iter().filter(|id| !lost.contains(id)).collect();
+    let removed: Vec<Uuid> = lost.iter().map(|file| file.content.id).collect();
+    let reason = "content lost";
+    db.write(sql!("tools/restore/remove_files"), &[&removed, &"file.purge", &reason, &true])?;
+    lost.iter().for_each(|file| print_line(format_args!("{file} was deleted for good")));
+    // They have no record any more: if this fails, the next sweep does the same.
+    sweep::discard(&storage, &db, &damaged, print_line)?;
+    let left: Vec<_> = ids.iter().filter(|id| !removed.contains(id)).collect();
     let ids = left.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let fault = format!("left, because they have a content or a copy of it, or no record: {ids}");
+    let fault =
+        format!("left, because their bytes are or may be right, or no record is there: {ids}");
     if left.is_empty() { Ok(()) } else { Err(fault) }
 }
 
-/// Returns where the content of a file is, whole or not; `None` if it is nowhere. `backup` has those of a backup.
-fn find(storage: &Storage, backup: Option<&Path>, id: Uuid) -> Result<Option<String>, Error> {
-    if storage.content_directory().is_none() && storage.sizes(&[id])?.contains_key(&id) {
-        return Ok(Some(format!("in {}", storage.place().0)));
-    }
-    let directories = [storage.content_directory(), backup].into_iter().flatten();
-    let mut paths: Vec<_> = directories.map(|path| path.join(id.to_string())).collect();
-    paths.extend(copies_in_trash(storage, id)?);
-    for path in paths {
-        if exists(&path).map_err(translate)? {
-            return Ok(Some(path.display().to_string()));
-        }
-    }
-    Ok(None)
+/// The directory of the contents of the last backup, which may be away; `None` if there was none.
+fn contents_of_last_backup(config: &Config) -> Option<PathBuf> {
+    last_backup(&config.data_dir).map(|(_, path)| path.join(CONTENTS))
 }
 
 impl Check<'_> {
@@ -124,16 +139,16 @@ impl Check<'_> {
             let mut suspects = Vec::new();
             for content in recorded {
                 let outcome = found.read(&content)?;
-                suspects.extend(outcome.map(|damage| (content, damage)));
+                suspects.extend(outcome.map(|damage| (content.id, damage)));
                 progress.advance(1);
             }
             // A suspect without a record was deleted since. A deletion removes the record first, so a content that was
             // missing before its record was found is missing indeed.
-            let files = with_owners(self.db, suspects.iter().map(|(content, _)| content.id))?;
+            let files = with_owners(self.db, suspects.iter().map(|(id, _)| *id))?;
             damaged += files.len();
-            for (content, damage) in &suspects {
-                if let Some(file) = files.iter().find(|file| file.id == content.id) {
-                    self.report_damaged(file, content, damage)?;
+            for (id, damage) in &suspects {
+                if let Some(file) = files.iter().find(|file| file.content.id == *id) {
+                    self.report_damaged(file, damage)?;
                 }
             }
         }
@@ -144,38 +159,31 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports a damaged content. One that is missing, and whole in the trash, is brought back if it is to.
-    fn report_damaged(
-        &mut self,
-        file: &FileOfOwner,
-        content: &RecordedContent,
-        damage: &Damage,
-    ) -> Result<(), Error> {
-        if !matches!(damage, Damage::Missing) {
-            self.findings.fault(format_args!("{file} {damage}"));
-            return Ok(());
-        }
-        let copies = copies_in_trash(self.storage, content.id)?;
-        let (size, sha256) = (Some(content.size), Some(&*content.sha256));
-        let whole = copies.iter().find(|copy| examine(copy, size, sha256).is_none());
-        let found = match (whole, copies.first()) {
-            (Some(copy), _) if self.repairs => match bring_back(self.storage, content.id, copy) {
+    /// Reports a damaged or missing content. If it is to be repaired, and there is a right copy, it is brought back.
+    fn report_damaged(&mut self, file: &FileOfOwner, damage: &Damage) -> Result<(), Error> {
+        let content = &file.content;
+        let copies = copies(self.storage, self.backup.as_deref(), content)?;
+        let right = copies.iter().find(|(_, damage)| damage.is_none());
+        let found = match right.or(copies.first()) {
+            Some((copy, None)) if self.repairs => match bring_back(self.storage, content, copy) {
                 Ok(()) => {
+                    let is_missing = matches!(damage, Damage::Missing);
+                    let was = if is_missing { "missing" } else { "damaged" };
                     let place = copy.display();
                     self.findings
-                        .warning(format_args!("{file} was missing and is back, from {place}"));
+                        .warning(format_args!("{file} was {was} and is back, from {place}"));
                     return Ok(());
                 }
-                Err(error) => format!("; {} cannot be moved back: {error}", copy.display()),
+                Err(error) => format!("; {} cannot be brought back: {error}", copy.display()),
             },
-            (Some(copy), _) => {
-                format!("; it is {}: `cloakroom check --repair` moves it back", copy.display())
+            Some((copy, None)) => format!(
+                "; {} has the right bytes: `cloakroom check --repair` brings them back",
+                copy.display()
+            ),
+            Some((copy, Some(other))) => format!("; {} {other}", copy.display()),
+            None => {
+                "; neither the trash nor the last backup has a copy that can be read".to_owned()
             }
-            (None, Some(other)) => format!("; {} is not what was uploaded", other.display()),
-            (None, None) if self.storage.trash().is_some() => {
-                "; the trash does not have it".to_owned()
-            }
-            (None, None) => String::new(),
         };
         // Another process may have brought it back meanwhile.
         let contents = FoundContents::find(self.storage, slice::from_ref(content))?;
@@ -246,30 +254,48 @@ impl Check<'_> {
     }
 }
 
-/// Returns the files in the trash, if there is one, that have the id of a content, the latest day first.
-fn copies_in_trash(storage: &Storage, id: Uuid) -> Result<Vec<PathBuf>, Error> {
-    let days = match storage.trash().map(fs::read_dir) {
-        None => return Ok(Vec::new()),
-        Some(Err(e)) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Some(days) => days.map_err(translate)?,
-    };
-    let mut found = Vec::new();
-    for day in days {
-        let path = day.map_err(translate)?.path().join(id.to_string());
-        if path.is_file() {
-            found.push(path);
+/// Returns the copies of a content in the trash, if there is one, the latest day first, and in `backup`, the contents
+/// of a backup: each with what is wrong with it.
+fn copies(
+    storage: &Storage,
+    backup: Option<&Path>,
+    content: &RecordedContent,
+) -> Result<Vec<(PathBuf, Option<Damage>)>, Error> {
+    let mut places = Vec::new();
+    match storage.trash().map(fs::read_dir) {
+        None => {}
+        Some(Err(e)) if e.kind() == ErrorKind::NotFound => {}
+        Some(days) => {
+            for day in days.map_err(translate)? {
+                places.push(day.map_err(translate)?.path());
+            }
         }
     }
-    // Their names differ in the date alone, whose order is that of time.
-    found.sort_unstable_by(|one, other| other.cmp(one));
-    Ok(found)
+    // The names of days differ in the date alone, whose order is that of time.
+    places.sort_unstable_by(|one, other| other.cmp(one));
+    places.extend(backup.map(Path::to_owned));
+    let examined = places.into_iter().map(|place| {
+        let copy = place.join(content.id.to_string());
+        let damage = examine(&copy, Some(content.size), Some(&content.sha256));
+        (copy, damage)
+    });
+    Ok(examined.filter(|(_, damage)| !matches!(damage, Some(Damage::Missing))).collect())
 }
 
-/// Moves a content from its place in the trash back to where it was.
-fn bring_back(storage: &Storage, id: Uuid, from: &Path) -> io::Result<()> {
-    let contents = storage.content_directory().ok_or(ErrorKind::Unsupported)?;
-    fs::rename(from, contents.join(id.to_string()))?;
-    // The directory of the new name comes first, so that a loss of power in between leaves both names and not none.
-    sync_directory(contents)?;
-    from.parent().map_or(Ok(()), sync_directory)
+/// Puts a right copy in the place of a content. One in the trash is moved, which needs no room; one in a backup is
+/// copied. On failure: what to tell the operator.
+fn bring_back(storage: &Storage, content: &RecordedContent, copy: &Path) -> Result<(), String> {
+    let directories = storage.content_directory().zip(storage.trash());
+    if let Some((contents, _)) = directories.filter(|(_, trash)| copy.starts_with(trash)) {
+        fs::rename(copy, contents.join(content.id.to_string())).at(copy)?;
+        // The directory of the new name comes first, so that a loss of power in between leaves both names and not none.
+        let changed = [Some(contents), copy.parent()];
+        return changed.into_iter().flatten().try_for_each(|path| sync_directory(path).at(path));
+    }
+    let mut draft = storage.draft_of(content.id)?;
+    let copied = copy_verified(copy, &mut draft, Some(content.size), &content.sha256);
+    copied.at(draft.path())?.map_err(|damage| damage.to_string())?;
+    draft.commit()?;
+    draft.keep();
+    Ok(())
 }

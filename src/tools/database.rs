@@ -67,7 +67,7 @@ pub struct RecordedContent {
 }
 
 impl RecordedContent {
-    /// Reads a row of the query `tools/contents_after`.
+    /// Reads a row of the queries `tools/contents_after` and `tools/with_owners`.
     pub fn of(row: &Row) -> RecordedContent {
         // The table has a constraint that keeps the size from being negative.
         let size: i64 = row.get("file_size");
@@ -101,7 +101,7 @@ pub fn next_batch<E>(
 
 /// A file, as messages name it.
 pub struct FileOfOwner {
-    pub id: Uuid,
+    pub content: RecordedContent,
     filename: String,
     /// The username, or the id of an owner without one.
     owner: String,
@@ -110,13 +110,14 @@ pub struct FileOfOwner {
 impl FileOfOwner {
     /// Reads a row of the query `tools/with_owners`.
     pub fn of(row: &Row) -> FileOfOwner {
-        FileOfOwner { id: row.get("id"), filename: row.get("filename"), owner: row.get("owner") }
+        let content = RecordedContent::of(row);
+        FileOfOwner { content, filename: row.get("filename"), owner: row.get("owner") }
     }
 }
 
 impl Display for FileOfOwner {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
-        write!(f, "files/{} ({:?}, owner {})", self.id, self.filename, self.owner)
+        write!(f, "files/{} ({:?}, owner {})", self.content.id, self.filename, self.owner)
     }
 }
 

@@ -110,6 +110,15 @@ pub enum Damage {
     Unreadable(io::Error),
 }
 
+impl Damage {
+    /// Whether the right bytes are certainly not there: they may be in a file that cannot be read, unless the disk has
+    /// a defect.
+    pub fn is_certain(&self) -> bool {
+        let Damage::Unreadable(error) = self else { return true };
+        error.raw_os_error() == Some(Errno::IO.raw_os_error())
+    }
+}
+
 impl Display for Damage {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         match self {
@@ -125,7 +134,7 @@ impl Display for Damage {
 impl From<io::Error> for Damage {
     fn from(error: io::Error) -> Damage {
         match error.kind() {
-            ErrorKind::NotFound => Damage::Missing,
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Damage::Missing,
             // The bytes from a store, which are compared as they come.
             ErrorKind::InvalidData => Damage::Hash,
             _ => Damage::Unreadable(error),
@@ -251,4 +260,18 @@ pub fn open_regular(path: &Path) -> Result<File, Damage> {
         _ => e.into(),
     })?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(Damage::NoFile) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_may_have_the_right_bytes_unless_the_disk_has_a_defect() {
+        for (error, is_certain) in [(Errno::IO, true), (Errno::ACCESS, false), (Errno::NOENT, true)]
+        {
+            assert_eq!(Damage::from(io::Error::from(error)).is_certain(), is_certain, "{error}");
+        }
+        assert!(Damage::Hash.is_certain() && Damage::Size(1, 2).is_certain());
+    }
 }

@@ -93,7 +93,7 @@ fn copy_all(
         let recorded = with_owners(db, faults.iter().map(|(id, _)| *id))?;
         counts.damaged += recorded.len() as u64;
         for (id, damage) in
-            faults.iter().filter(|(id, _)| recorded.iter().any(|file| file.id == *id))
+            faults.iter().filter(|(id, _)| recorded.iter().any(|file| file.content.id == *id))
         {
             names.print("damaged", format_args!("files/{id} of {place} {damage}"));
         }

@@ -87,8 +87,9 @@ fn contents_that_are_missing_or_damaged_are_named_and_the_backup_is_not_whole() 
     assert_eq!(output.out(), lines.concat());
     let [partial] = &backups.partial()[..] else { panic!("{:?}", backups.partial()) };
     let error = format!(
-        "cloakroom: contents are missing or damaged, 4 in all: restore them from an earlier backup, or delete their \
-         files by `cloakroom check --remove-lost ID ...`. {} is not whole\n",
+        "cloakroom: contents are missing or damaged, 4 in all: `cloakroom check --repair` brings back what the trash \
+         or the last backup has; copy others from an earlier backup, or delete their files by `cloakroom check \
+         --remove-lost ID ...`. {} is not whole\n",
         partial.display()
     );
     assert_eq!(output.err(), error);

@@ -221,7 +221,7 @@ fn discard(data: &Directory, id: &str) -> PathBuf {
 }
 
 #[test]
-fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whole() {
+fn contents_are_brought_back_from_the_trash_only_where_asked_and_if_whole() {
     let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
         ["one", "two", "three", "four", "five"].map(|text| api.new_file(&ann, "a.txt", text))
@@ -235,31 +235,38 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
     let later = data.join("trash").join(OffsetDateTime::now_utc().date().to_string());
     fs::create_dir(&later).expect("a directory");
     fs::write(later.join(twice), "").expect("a file");
-    // What is there stays, whatever the trash has.
-    fs::copy(content(damaged), earlier.with_file_name(damaged)).expect("copied");
+    let original = earlier.with_file_name(damaged);
+    fs::copy(content(damaged), &original).expect("copied");
     fs::write(content(damaged), "fouR").expect("changed");
     fs::remove_file(content(lost)).expect("removed");
     let before = listing(data.path());
     let faults = service.faults(&[]);
-    let advice = "`cloakroom check --repair` moves it back";
-    one_names(&faults, &[whole, "is missing; it is ", &place.display().to_string(), advice]);
-    one_names(&faults, &[twice, "is missing; it is ", &earlier.display().to_string(), advice]);
-    one_names(&faults, &[changed, "is missing; ", "is not what was uploaded"]);
-    one_names(&faults, &[damaged, "another SHA-256"]);
-    one_names(&faults, &[lost, "is missing; the trash does not have it"]);
+    let advice = "has the right bytes: `cloakroom check --repair` brings them back";
+    for (id, fault, copy) in [
+        (whole, "is missing", &place),
+        (twice, "is missing", &earlier),
+        (damaged, "has another SHA-256 than is recorded", &original),
+    ] {
+        one_names(&faults, &[id, &format!("{fault}; {} {advice}", copy.display())]);
+    }
+    one_names(&faults, &[changed, "is missing; ", "another SHA-256 than is recorded"]);
+    one_names(&faults, &[lost, "is missing; neither the trash nor the last backup has a copy"]);
     assert_eq!(listing(data.path()), before);
 
     let output = service.check(&["--repair"]).exits(1);
     let warnings = findings_of(&output, "warning");
-    one_names(&warnings, &[whole, "was missing and is back, from", &place.display().to_string()]);
-    one_names(&warnings, &[twice, "was missing and is back, from", &earlier.display().to_string()]);
+    for (id, was, copy) in
+        [(whole, "missing", &place), (twice, "missing", &earlier), (damaged, "damaged", &original)]
+    {
+        one_names(&warnings, &[id, &format!("was {was} and is back, from {}", copy.display())]);
+        assert!(!copy.exists());
+    }
     let faults = findings_of(&output, "fault");
     one_names(&faults, &[changed, "is missing; "]);
-    one_names(&faults, &[damaged, "another SHA-256"]);
-    for (id, text) in [(whole, "one"), (twice, "three"), (damaged, "fouR")] {
+    for (id, text) in [(whole, "one"), (twice, "three"), (damaged, "four")] {
         assert_eq!(fs::read_to_string(content(id)).expect("a content"), text);
     }
-    assert!(!content(changed).exists() && !place.exists() && !earlier.exists());
+    assert!(!content(changed).exists());
     assert!(later.join(twice).exists());
     // A second run finds nothing more to do, and the sweep leaves what was brought back where it is.
     for id in [whole, twice] {
@@ -272,13 +279,18 @@ fn missing_contents_are_brought_back_from_the_trash_only_where_asked_and_if_whol
 
 #[test]
 fn repairs_and_sweeps_at_the_same_time_lose_nothing() {
+    let backups = Backups::create();
     let (service, ids) = Installation::after(|api| {
         let ann = api.sign_up("ann");
-        [(); 60].map(|()| api.new_file(&ann, "a.txt", "one"))
+        let ids = [(); 60].map(|()| api.new_file(&ann, "a.txt", "one"));
+        backups.make(api);
+        ids
     });
-    for id in &ids {
+    let (in_trash, in_backup) = ids.split_at(30);
+    for id in in_trash {
         make_older(&discard(&service.data, id), 5);
     }
+    in_backup.iter().for_each(|id| fs::remove_file(service.data.content(id)).expect("removed"));
     parallel(4, |i| match i {
         0 => drop(service.run(&["gc"], &[]).exits(0)),
         1 => drop(service.run(&["gc", "--confirm"], &[]).exits(0)),

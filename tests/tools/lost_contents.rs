@@ -1,6 +1,7 @@
 //! `cloakroom check --remove-lost`: files whose content is lost for good.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use serde_json::json;
 
@@ -71,12 +72,11 @@ fn a_file_whose_content_is_anywhere_is_left_and_named() {
     };
     let backed_up = api.new_file(&ann, "a.txt", "one");
     let (backup, _) = backups.make(&api);
-    let [whole, damaged, discarded, lost] =
-        ["two", "three", "four", "five"].map(|text| api.new_file(&ann, "a.txt", text));
+    let [whole, discarded, lost] =
+        ["two", "three", "four"].map(|text| api.new_file(&ann, "a.txt", text));
     let content = |id: &str| api.data.content(id);
     let trash = api.data.join("trash/2026-01-02");
     fs::create_dir_all(&trash).expect("a directory");
-    fs::write(content(&damaged), "").expect("changed");
     fs::rename(content(&discarded), trash.join(&discarded)).expect("moved");
     fs::remove_file(content(&backed_up)).expect("removed");
     fs::remove_file(content(&lost)).expect("removed");
@@ -84,14 +84,13 @@ fn a_file_whose_content_is_anywhere_is_left_and_named() {
     let of_backup = backup.join("files").join(&backed_up);
     for (id, place) in [
         (&whole, content(&whole)),
-        (&damaged, content(&damaged)),
         (&discarded, trash.join(&discarded)),
         (&backed_up, of_backup.canonicalize().expect("a content")),
     ] {
         let output = remove_lost(&api, &[id]).exits(1).reports(id);
-        let line = format!("files/{id} is left: it is {}\n", place.display());
+        let line = format!("files/{id} is left: {} has the right bytes\n", place.display());
         assert_eq!(output.out(), line);
-        assert_eq!(count(), 5);
+        assert_eq!(count(), 4);
     }
     remove_lost(&api, &[UNKNOWN_ID]).exits(1).reports(UNKNOWN_ID);
     // While the last backup is away, nobody knows what it holds.
@@ -99,11 +98,11 @@ fn a_file_whose_content_is_anywhere_is_left_and_named() {
     fs::rename(&backup, &away).expect("renamed");
     let refused = remove_lost(&api, &[&lost]).exits(1).reports("the last backup, which ");
     refused.reports(&format!("remove {}", api.data.join("last-backup").display()));
-    assert_eq!(count(), 5);
+    assert_eq!(count(), 4);
     fs::rename(&away, &backup).expect("renamed back");
     // What is lost goes, although others are left.
     remove_lost(&api, &[&whole, &lost]).exits(1).prints(&format!("files/{lost} ("));
-    assert_eq!(count(), 4);
+    assert_eq!(count(), 3);
     fs::remove_dir_all(&backup).expect("removed");
     fs::remove_file(api.data.join("last-backup")).expect("removed");
     remove_lost(&api, &[&backed_up]).exits(0);
@@ -111,4 +110,75 @@ fn a_file_whose_content_is_anywhere_is_left_and_named() {
         api.run_beside(arguments).exits(2);
     }
     api.run_beside(&["check", "--repair", "--remove-lost", &whole]).exits(2);
+}
+
+#[test]
+fn of_damaged_contents_the_right_bytes_are_brought_back_and_those_without_are_deleted_where_asked()
+{
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let backups = Backups::create();
+    let backed_up = api.new_file(&ann, "a.txt", "backed up");
+    let (backup, _) = backups.make(&api);
+    let [in_trash, same_size, cut, replaced, right] =
+        ["in trash", "same size", "cut", "replaced", "right"]
+            .map(|text| api.new_file(&ann, "a.txt", text));
+    let content = |id: &str| api.data.content(id);
+    let [day, later_day] = ["2026-01-02", "2026-01-03"].map(|day| api.data.join("trash").join(day));
+    for (day, bytes) in [(&day, "in trash"), (&later_day, "in trasH")] {
+        fs::create_dir_all(day).expect("a directory");
+        fs::write(day.join(&in_trash), bytes).expect("a copy");
+    }
+    fs::write(content(&backed_up), "backed uP").expect("changed");
+    fs::write(content(&in_trash), "").expect("cut");
+    fs::write(content(&same_size), "same sizE").expect("changed");
+    fs::write(content(&cut), "cu").expect("cut");
+    fs::remove_file(content(&replaced)).expect("removed");
+    fs::create_dir(content(&replaced)).expect("a directory");
+    let output = api.run_beside(&backups.arguments()).exits(1).reports("4 in all");
+    output.reports("--repair").reports("--remove-lost");
+    assert_eq!(backups.partial().len(), 1);
+    let faults = findings_of(&api.run_beside(&["check"]).exits(1), "fault");
+    let of_backup = backup.canonicalize().expect("a backup").join("files").join(&backed_up);
+    let of_trash = day.join(&in_trash);
+    let advice = "has the right bytes: `cloakroom check --repair` brings them back";
+    for (id, copy) in [(&backed_up, &of_backup), (&in_trash, &of_trash)] {
+        one_names(&faults, &[&format!("files/{id} "), &format!("; {} {advice}", copy.display())]);
+    }
+    for id in [&same_size, &cut, &replaced] {
+        one_names(&faults, &[id, "; neither the trash nor the last backup has a copy"]);
+    }
+
+    // What is right anywhere is left, and named.
+    let output = remove_lost(&api, &[&same_size, &backed_up, &cut, &right, &in_trash, &replaced]);
+    for (id, place) in
+        [(&backed_up, &of_backup), (&in_trash, &of_trash), (&right, &content(&right))]
+    {
+        let line = format!("files/{id} is left: {} has the right bytes\n", place.display());
+        output.clone().exits(1).prints(&line).reports(id);
+    }
+    let trash = api.data.trash();
+    for (id, bytes) in [(&same_size, Some("same sizE")), (&cut, Some("cu")), (&replaced, None)] {
+        assert!(output.out().contains(&format!("files/{id} (\"a.txt\", owner ann) was deleted")));
+        let place = trash.iter().find(|path| path.ends_with(id)).expect("in the trash");
+        assert!(!content(id).exists());
+        assert_eq!(fs::read_to_string(place).ok().as_deref(), bytes);
+    }
+    assert_eq!(api.database.count("files"), 3);
+
+    let output = api.run_beside(&["check", "--repair"]).exits(0);
+    let warnings = findings_of(&output, "warning");
+    for (id, copy) in [(&backed_up, &of_backup), (&in_trash, &of_trash)] {
+        let words = format!("was damaged and is back, from {}", copy.display());
+        one_names(&warnings, &[id, &words]);
+    }
+    one_names(&warnings, &["records: 3 files", "; 2 damaged or missing"]);
+    for (id, text) in [(&backed_up, "backed up"), (&in_trash, "in trash"), (&right, "right")] {
+        assert_eq!(api.download(&ann, id).expect(200).text(), text);
+    }
+    // A link to the backup would rot together with it.
+    assert_eq!(fs::metadata(content(&backed_up)).expect("a content").nlink(), 1);
+    assert!(of_backup.exists() && !of_trash.exists());
+    assert_eq!(findings_of(&api.run_beside(&["check"]).exits(0), "warning"), [""; 0]);
+    let (_, printed) = backups.make(&api);
+    assert!(printed.contains("3 files") && printed.contains("2 copied, 1 linked"), "{printed}");
 }

@@ -157,8 +157,9 @@ impl ContentCopier<'_> {
         list.flush().at(&path)?;
         if self.counts.lost > 0 {
             return Err(format!(
-                "contents are missing or damaged, {} in all: restore them from an earlier backup, or delete their \
-                 files by `cloakroom check --remove-lost ID ...`. {} is not whole",
+                "contents are missing or damaged, {} in all: `cloakroom check --repair` brings back what the trash or \
+                 the last backup has; copy others from an earlier backup, or delete their files by `cloakroom check \
+                 --remove-lost ID ...`. {} is not whole",
                 self.counts.lost,
                 self.backup.display()
             ));

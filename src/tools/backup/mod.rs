@@ -25,7 +25,7 @@ use crate::serve::ignore_file_size_signal;
 use crate::storage::file_system::{DiskSpace, LAST_BACKUP, replace_file};
 use contents::{ContentCopier, Counts, Snapshot};
 use directory::BackupDirectory;
-use manifest::{CONTENTS, DUMP, LAYOUT, Manifest, contents_of};
+use manifest::{DUMP, LAYOUT, Manifest, contents_of};
 
 /// The extensions that are dumped: those that the schema uses. Others are the server's business, and the role that
 /// restores may not be allowed to create them. The first one is part of every database and never dumped itself; without
@@ -114,8 +114,8 @@ fn sum_up(path: &Path, totals: Totals, counts: &Counts, begin: Instant) -> Resul
         return Ok(());
     }
     Err(format!(
-        "the backup is whole, but {rotted} of its contents have rotted in the data directory: copy them back from {}",
-        path.join(CONTENTS).display()
+        "the backup is whole, but {rotted} of its contents have rotted in the data directory: `cloakroom check \
+         --repair` brings them back from it"
     ))
 }
 
