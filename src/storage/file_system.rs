@@ -24,24 +24,29 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 }
 
 /// Writes a file that is whole or absent, also after a crash, and readable only for this user, unless there is one with
-/// this name already. Returns whether it did. If several processes do so at the same moment, one of them succeeds.
+/// this name already. Returns whether it did. Processes of this machine that do so at the same moment wait for each
+/// other, for as long as the disk takes, so one of them succeeds. That is up to a lock of the directory, which every
+/// file system has: some have no hard links, as exFAT, or no renaming that fails if the name exists, as NFS and much of
+/// FUSE.
 pub fn create_private_file(path: &Path, content: &[u8]) -> io::Result<bool> {
-    let temporary = write_aside(path, content)?;
-    let parent = path.parent().unwrap_or(Path::new("."));
-    // Linking fails if the name exists, which renaming does not.
-    let linked = fs::hard_link(&temporary, path);
-    fs::remove_file(&temporary)?;
-    match linked {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        other => other.and_then(|()| sync_directory(parent)).map(|()| true),
+    let directory = File::open(parent(path))?;
+    directory.lock()?; // until it is closed
+    let is_new = !exists(path)?;
+    if is_new {
+        replace_file(path, content)?;
     }
+    Ok(is_new)
 }
 
 /// Writes a file in place of any with this name. It is whole or as it was, also after a crash.
-#[cfg(feature = "tools")]
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::rename(write_aside(path, content)?, path)?;
-    sync_directory(path.parent().unwrap_or(Path::new(".")))
+    sync_directory(parent(path))
+}
+
+/// The directory that a path is in.
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
 }
 
 /// Writes a synced file under another name beside `path`, and returns its path.

@@ -16,6 +16,7 @@ mod damaged_backups;
 mod database_passwords;
 mod doctor;
 mod garbage_collection;
+mod hard_links;
 mod lost_contents;
 mod mail_delivery;
 mod postgres_programs;
