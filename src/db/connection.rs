@@ -88,15 +88,13 @@ impl DatabaseConnection {
     /// Costs a round trip only if the last query on this connection had another timeout. No wait for a lock may take
     /// more than half of it: whatever locks a table for long is none of the service's own statements, so those that
     /// wait for it give up while others, which do not need the table, can still have their connections in time.
-    /// PostgreSQL compiles no expressions: it would for lists, whose branches look expensive although all but one are
-    /// not run, and that takes longer than they do.
     fn set_timeouts(&mut self, timeout: Duration) -> Result<(), postgres::Error> {
         if self.statement_timeout != timeout {
             // 0 would mean no timeout.
             let millis = timeout.as_millis().max(1);
             let lock_millis = (millis / 2).max(1);
             self.client.batch_execute(&format!(
-                "SET statement_timeout = {millis}; SET lock_timeout = {lock_millis}; SET jit = off"
+                "SET statement_timeout = {millis}; SET lock_timeout = {lock_millis}"
             ))?;
             self.statement_timeout = timeout;
         }

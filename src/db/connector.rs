@@ -184,8 +184,8 @@ impl Connector {
         let tls = self.tls.make_negotiation(deadline.clone(), self.host_timeout);
         let mut client = PostgresConnectionManager::new(config.clone(), tls).connect()?;
         deadline.set(self.host_timeout);
-        client.batch_execute(sql!("db/database/session"))?;
-        self.timelines.check(&mut client)?;
+        let timeline = begin_session(&mut client);
+        self.timelines.check(timeline, &mut client)?;
         deadline.set(wait);
         Ok((client, deadline))
     }
@@ -203,8 +203,12 @@ struct Timelines(Mutex<HashMap<String, String>>);
 impl Timelines {
     /// Fails if the server that `client` is connected to accepts writes in a lower timeline than one that was seen. A
     /// server that does not tell its timeline is not refused, nor is a standby, which tells none.
-    fn check(&self, client: &mut Client) -> Result<(), postgres::Error> {
-        let Some((system, timeline)) = timeline_of(client) else { return Ok(()) };
+    fn check(
+        &self,
+        timeline: Option<(String, String)>,
+        client: &mut Client,
+    ) -> Result<(), postgres::Error> {
+        let Some((system, timeline)) = timeline else { return Ok(()) };
         {
             let mut seen = lock(&self.0);
             let highest = seen.entry(system).or_default();
@@ -226,10 +230,15 @@ fn is_former_primary(error: &postgres::Error) -> bool {
     })
 }
 
-/// The identifier and the timeline of a server that accepts writes.
-fn timeline_of(client: &mut Client) -> Option<(String, String)> {
-    let messages = client.simple_query(sql!("db/database/timeline")).ok()?;
-    messages.iter().find_map(|message| match message {
+/// Begins a session with the settings that the program relies on, and returns the identifier and the timeline of the
+/// server, if that accepts writes. Both are one round trip. The settings are a transaction of their own, so that they
+/// stay if the server does not tell its timeline.
+fn begin_session(client: &mut Client) -> Option<(String, String)> {
+    let sql =
+        concat!("BEGIN;", sql!("db/database/session"), ";COMMIT;", sql!("db/database/timeline"));
+    let messages = client.simple_query(sql).ok()?;
+    // The last row is the timeline.
+    messages.iter().rev().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => {
             Some((row.get("system")?.to_owned(), row.get("timeline")?.to_owned()))
         }

@@ -55,6 +55,7 @@ mod db {
     mod locks;
     mod migrations;
     mod outage;
+    mod session_settings;
     mod text;
     mod user_permits;
 }

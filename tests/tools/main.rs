@@ -23,5 +23,6 @@ mod postgres_programs;
 mod restore;
 mod restore_faults;
 mod second_factors;
+mod session_settings;
 #[cfg(feature = "s3")]
 mod store;

@@ -224,54 +224,6 @@ fn a_database_that_never_comes_is_named_every_ten_seconds_until_the_start_fails(
 }
 
 #[test]
-fn each_session_asks_for_what_the_program_relies_on_whatever_the_database_sets() {
-    for isolation in ["serializable", "repeatable read"] {
-        let database = Database::create();
-        for setting in [
-            &*format!("default_transaction_isolation = '{isolation}'"),
-            "standard_conforming_strings = off",
-            "statement_timeout = '1h'",
-            "lock_timeout = '1h'",
-            "idle_in_transaction_session_timeout = '1h'",
-            "idle_session_timeout = '1h'",
-        ] {
-            database.run(&format!("ALTER DATABASE \"{}\" SET {setting}", database.name()));
-        }
-        // The commands have sessions of their own.
-        let admin = [("CLOAKROOM_ADMIN_PASSWORD", PASSWORD)];
-        run(&database.url, &["create-admin", "--email", "root@example.com"], &admin).exits(0);
-        let api = Server::start_on(&database, &[]);
-        let ann = api.sign_up("ann");
-        database.run(
-            "CREATE FUNCTION check_settings() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN
-                 IF '1h' = ANY (ARRAY[current_setting('statement_timeout'), current_setting('lock_timeout'),
-                                      current_setting('idle_in_transaction_session_timeout'),
-                                      current_setting('idle_session_timeout')])
-                    OR current_setting('transaction_isolation') <> 'read committed'
-                    OR current_setting('standard_conforming_strings') <> 'on' THEN
-                     RAISE EXCEPTION 'a setting of the database';
-                 END IF;
-                 RETURN NEW;
-             END $$;
-             CREATE TRIGGER a BEFORE UPDATE ON users FOR EACH ROW EXECUTE FUNCTION check_settings()",
-        );
-        // With another isolation such changes of one row would fail now and then.
-        parallel(8, |n| {
-            for round in 0..8 {
-                let name = format!("{n}\\'{round}");
-                api.update_me(&ann, json!({"name": name}))
-                    .case(isolation)
-                    .expect(200)
-                    .has(json!({"name": name}));
-                api.upload(&ann, "a.txt", "text").case(isolation).expect(201);
-            }
-        });
-        assert_eq!(api.file_stats(&ann).0, 64);
-    }
-}
-
-#[test]
 fn tls_to_the_database_is_used_and_verified_as_configured() {
     let cluster = Cluster::start("tls");
     let database = Database::create_on(&cluster.url);
