@@ -127,7 +127,7 @@ fn receive_file(
     declared_type: Option<String>,
 ) -> Result<UploadedFile, Error> {
     let (types, beginning) = (&app.config.allowed_upload_types, parts.peek(SIGNATURE_BYTES)?);
-    let content_type = stored_type(declared_type.as_deref(), beginning, types)?;
+    let content_type = stored_type(declared_type.as_deref(), &filename, beginning, types)?;
     let draft = write_content(app, room, parts)?;
     Ok(UploadedFile { draft, filename, content_type, description: None })
 }

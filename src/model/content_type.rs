@@ -2,7 +2,8 @@
 //! or none, in which case it is refused.
 
 use super::media_type::{listed, spellings, without_parameters};
-use super::type_families::{FAMILIES, GZIP, LOOK_ALIKE, OLE, PROGRAMS, RAR, ZIP};
+use super::signature::{OCTET_STREAM, Signature, shown_types};
+use super::type_families::{GZIP, OLE, PROGRAMS, RAR, ZIP, are_related, belongs, has_family};
 use super::utf8::Utf8Check;
 use crate::config::{UploadTypes, is_media_type};
 use crate::error::Error;
@@ -10,125 +11,90 @@ use crate::error::Error;
 /// How many of a file's first bytes are examined to recognise its type.
 pub const SIGNATURE_BYTES: usize = 8192;
 
-/// The type under which a file is stored whose part declares `declared` and whose content begins with `first`, up to
-/// [`SIGNATURE_BYTES`]. Browsers and programs name types by the end of a filename, if at all, and by many names. So a
-/// file is refused only if its declared type is not in the list, or if its content certainly shows another type that is
-/// not; a type that is declared wrongly, but is in the list, is corrected. Fails with [`Error::TypeNotAllowed`] or
-/// [`Error::TypeContradicted`].
+/// The type under which a file of this name is stored whose part declares `declared` and whose content begins with
+/// `first`, up to [`SIGNATURE_BYTES`]. Browsers and programs name types by the end of a filename, if at all, and by many
+/// names. So a file is refused only if its declared type is not in the list, or if its content certainly shows another
+/// type that is not; a type that is declared wrongly, but is in the list, is corrected. Fails with
+/// [`Error::TypeNotAllowed`] or [`Error::TypeContradicted`].
 pub fn stored_type(
     declared: Option<&str>,
+    filename: &str,
     first: &[u8],
     types: &UploadTypes,
 ) -> Result<String, Error> {
-    let (shown, is_text) = (Signature::of(first), is_utf8_text(first));
+    let is_text = is_utf8_text(first);
+    let shown = || shown_types(first, is_text, filename);
+    let plain = |is_plain: bool| is_plain.then(|| listed("text/plain", types)).flatten();
     let not_allowed = |name: Option<&str>| {
         let accepted = types.iter().collect::<Vec<_>>().join(", ");
         Error::TypeNotAllowed { found: name.map(str::to_owned), accepted }
     };
-    let Some(declared) = declared.and_then(|text| declared_type(text, types)) else {
-        let found = shown.filter(|one| one.is_certain || !is_text).map(|one| one.name);
-        let fallback = || match is_text {
-            true => listed("text/plain", types),
-            false => types.take_any().then(|| OCTET_STREAM.to_owned()),
-        };
-        let stored = found.and_then(|name| listed(name, types)).or_else(fallback);
-        return stored.ok_or_else(|| not_allowed(found.or(is_text.then_some("text/plain"))));
+    let Some(declared) = declared.and_then(declared_type) else {
+        let names = shown();
+        let is_utf16 = first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff");
+        let stored = names.iter().find_map(|name| listed(name, types));
+        let stored = stored.or_else(|| plain(is_text || is_utf16));
+        let stored = stored.or_else(|| listed(OCTET_STREAM, types));
+        let found = names.first().copied().or(is_text.then_some("text/plain"));
+        return stored.ok_or_else(|| not_allowed(found));
     };
-    let stored = listed(&declared, types).ok_or_else(|| not_allowed(Some(&declared)))?;
-    let is_trusted =
-        types.take_any() || declared == OCTET_STREAM || (declared.starts_with("text/") && is_text);
-    match shown.filter(|one| !is_trusted && one.contradicts(&declared, is_text)) {
+    // Windows with Office declares tables of values so.
+    if is_text
+        && spellings(&declared).contains(&"application/vnd.ms-excel")
+        && filename.to_ascii_lowercase().ends_with(".csv")
+        && let Some(stored) = listed("text/csv", types)
+    {
+        return Ok(stored);
+    }
+    let stored = listed(&declared, types).or_else(|| plain(is_text && is_kind_of_text(&declared)));
+    let stored = stored.ok_or_else(|| not_allowed(Some(&declared)))?;
+    let is_trusted = types.take_any() || (declared.starts_with("text/") && is_text);
+    match Signature::of(first).filter(|one| !is_trusted && contradicts(one, &declared, is_text)) {
         None => Ok(stored),
         Some(Signature { name: recognised, .. }) => {
-            listed(recognised, types).ok_or(Error::TypeContradicted { declared, recognised })
+            let stored = shown().into_iter().find_map(|name| listed(name, types));
+            stored.ok_or(Error::TypeContradicted { declared, recognised })
         }
     }
 }
 
 /// The type that a part declares, or `None` if what it says is no type of a file: not two tokens (RFC 9110, 8.3.1), a
 /// pattern, longer than the column of the database, or what programs send who do not know the type.
-fn declared_type(text: &str, types: &UploadTypes) -> Option<String> {
+fn declared_type(text: &str) -> Option<String> {
     let name = without_parameters(text);
-    let is_unknown =
-        name == "multipart/form-data" || (name == OCTET_STREAM && listed(&name, types).is_none());
-    (is_media_type(&name) && !name.contains('*') && !is_unknown).then_some(name)
+    let is_unknown = ["multipart/form-data", OCTET_STREAM].contains(&&*name) || name.contains('*');
+    (is_media_type(&name) && !is_unknown).then_some(name)
 }
 
-/// What the first bytes of a file show.
-struct Signature {
-    /// The type by one of its names.
-    name: &'static str,
-    /// Whether only files of this type begin so. Some signatures are so short that other files do, too.
-    is_certain: bool,
+/// Whether a type is one of text that is plain text to who does not know it (RFC 2046, 4.1.4). Pages are not, because
+/// what they say is in what browsers make of them.
+fn is_kind_of_text(name: &str) -> bool {
+    const OTHERS: [&str; 6] = [
+        "application/json",
+        "application/yaml",
+        "application/xml",
+        "text/javascript",
+        "application/sql",
+        "application/x-sh",
+    ];
+    let is_text = name.starts_with("text/") && name != "text/html";
+    is_text || spellings(name).iter().any(|known| OTHERS.contains(known))
 }
 
-impl Signature {
-    fn of(first: &[u8]) -> Option<Signature> {
-        let name = infer::get(first)?.mime_type();
-        let is_certain = match name {
-            // `BM`, `BC`, `BZh`, `ID3`, frames of MPEG, `#!`.
-            "image/bmp"
-            | "application/x-llvm"
-            | "application/x-bzip2"
-            | "audio/mpeg"
-            | "audio/aac"
-            | "text/x-shellscript" => false,
-            "application/vnd.microsoft.portable-executable" => has_pe_header(first),
-            // `<p>` and `<div>` stand at the beginning of other texts, too; `<!--` and `<!DOCTYPE` have no letter here.
-            "text/html" => {
-                let tag = first.trim_ascii_start().iter().skip(1);
-                !(1..4).contains(&tag.take_while(|byte| byte.is_ascii_alphabetic()).count())
-            }
-            _ => true,
-        };
-        (name != OCTET_STREAM).then_some(Signature { name, is_certain })
-    }
-
-    /// Whether a file with this signature is certainly not of the declared type. Text proves little: only what is
-    /// certainly no text is contradicted by it. Types of programs are many, and those without a family are contradicted
-    /// by programs alone.
-    fn contradicts(&self, declared: &str, is_text: bool) -> bool {
-        let shown = self.name;
-        let names = spellings(declared);
-        let is_declared_in = |family: &[&str]| names.iter().any(|name| belongs(name, family));
-        let is_same = names.contains(&shown)
-            || (shown == "text/xml" && declared.ends_with("+xml")) // RFC 7303, 4.2; SVG is one of them.
-            || LOOK_ALIKE.iter().any(|group| group.contains(&declared) && group.contains(&shown))
-            || FAMILIES.iter().any(|family| is_declared_in(family) && belongs_by_any_name(shown, family));
-        let kind = declared.split('/').next().unwrap_or_default();
-        let is_contradicted = if is_text && shown.starts_with("text/") {
-            matches!(kind, "image" | "audio" | "video" | "font")
-                && !declared.starts_with("image/svg")
-                || names.contains(&"application/pdf")
-                || [ZIP, OLE, GZIP, RAR].into_iter().any(is_declared_in)
-        } else if kind == "application" && !FAMILIES.iter().any(|family| is_declared_in(family)) {
-            belongs_by_any_name(shown, PROGRAMS)
-        } else {
-            true
-        };
-        self.is_certain && !is_same && is_contradicted
-    }
-}
-
-/// Whether the pattern of a family is this name, or its beginning or end.
-fn belongs(name: &str, family: &[&str]) -> bool {
-    family.iter().any(|pattern| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(end), _) => name.ends_with(end),
-        (None, Some(beginning)) => name.starts_with(beginning),
-        (None, None) => *pattern == name,
-    })
-}
-
-fn belongs_by_any_name(name: &str, family: &[&str]) -> bool {
-    spellings(name).into_iter().any(|name| belongs(name, family))
-}
-
-/// Whether the header of a Windows program is where the header of its part for DOS, which begins with `MZ`, says.
-fn has_pe_header(first: &[u8]) -> bool {
-    let offset =
-        first.get(0x3c..0x40).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
-    let header = offset.and_then(|offset| first.get(offset as usize..));
-    header.is_some_and(|header| header.starts_with(b"PE\0\0"))
+/// Whether a file with this signature is certainly not of the declared type. Text proves little: only what is
+/// certainly no text is contradicted by it. Types of programs are many, and those without a family are contradicted
+/// by programs alone.
+fn contradicts(signature: &Signature, declared: &str, is_text: bool) -> bool {
+    let shown = signature.name;
+    let kind = declared.split('/').next().unwrap_or_default();
+    let is_contradicted = if is_text && shown.starts_with("text/") {
+        matches!(kind, "image" | "audio" | "video" | "font") && !declared.starts_with("image/svg")
+            || spellings(declared).contains(&"application/pdf")
+            || [ZIP, OLE, GZIP, RAR].into_iter().any(|family| belongs(declared, family))
+    } else {
+        kind != "application" || has_family(declared) || belongs(shown, PROGRAMS)
+    };
+    signature.is_certain && !are_related(shown, declared) && is_contradicted
 }
 
 /// Whether the bytes are UTF-8 without NUL. If there are [`SIGNATURE_BYTES`] of them, the file probably goes on, so its
@@ -138,9 +104,6 @@ fn is_utf8_text(bytes: &[u8]) -> bool {
     text.add(bytes);
     text.is_utf8(bytes.len() == SIGNATURE_BYTES)
 }
-
-/// What no signature shows, or who sends it does not know.
-const OCTET_STREAM: &str = "application/octet-stream";
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -166,7 +129,7 @@ mod tests {
     fn assert_stored(types: &str, cases: &[Case]) {
         let types: UploadTypes = types.parse().unwrap();
         for (declared, first, expected, reason) in cases {
-            let stored = stored_type(*declared, first, &types).ok();
+            let stored = stored_type(*declared, "a", first, &types).ok();
             assert_eq!(stored.as_deref(), *expected, "{types}, {declared:?}: {reason}");
         }
     }

@@ -1,5 +1,7 @@
 //! Media types: the names of one type, and whether a list takes it.
 
+use std::cmp::Ordering;
+
 use crate::config::UploadTypes;
 
 /// Type and subtype of a media type, without its parameters, in lower case.
@@ -16,52 +18,51 @@ pub fn is_shown_safely(name: &str) -> bool {
             .is_some_and(|kind| !kind.starts_with("svg") && !kind.ends_with("+xml"))
 }
 
-/// Types that have several names. Each group is one type. Beside registered names it has older ones and those without a
-/// registration, which browsers and operating systems still send, and those by which signatures are recognised.
-const SPELLINGS: &[&[&str]] = &[
-    &["application/gzip", "application/x-gzip"],
-    &["application/pdf", "application/x-pdf"],
-    &["application/rtf", "text/rtf"],
-    &["application/vnd.rar", "application/x-rar", "application/x-rar-compressed"],
-    &["application/x-bzip2", "application/x-bzip", "application/bzip2"],
-    &["application/xml", "text/xml"],
-    &["application/zip", "application/x-zip", "application/x-zip-compressed"],
-    &["audio/aac", "audio/x-aac", "audio/aacp"],
-    &["audio/aiff", "audio/x-aiff"],
-    &["audio/flac", "audio/x-flac"],
-    &["audio/midi", "audio/x-midi", "audio/mid"],
-    &["audio/mp4", "audio/m4a", "audio/x-m4a"],
-    &["audio/mpeg", "audio/mp3", "audio/x-mp3", "audio/x-mpeg"],
-    &["audio/ogg", "audio/opus", "application/ogg"],
-    &["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
-    &["font/sfnt", "application/font-sfnt"],
-    &["font/woff", "application/font-woff"],
-    &["font/woff2", "application/font-woff2"],
-    &["image/bmp", "image/x-bmp", "image/x-ms-bmp"],
-    &["image/jpeg", "image/jpg", "image/pjpeg"],
-    &["image/png", "image/x-png"],
-    &["image/vnd.dwg", "image/x-dwg"],
-    &["image/vnd.microsoft.icon", "image/x-icon"],
-    &["video/mp4", "video/x-m4v"],
-    &["video/x-msvideo", "video/avi", "video/msvideo"],
-];
+/// Which names stand for one type, and which types an extension may stand for.
+const TABLE: &str = include_str!("media_types.txt");
 
-/// All names of a type. It is lower case and without parameters, as they are.
+/// The rest of the line of the table that begins with this word: a search that halves the sorted table, where it is.
+fn find(key: &str) -> Option<&'static str> {
+    let mut rest = TABLE;
+    while !rest.is_empty() {
+        let start = rest.get(..rest.len() / 2)?.rfind('\n').map_or(0, |newline| newline + 1);
+        let (before, here) = rest.split_at_checked(start)?;
+        let (line, after) = here.split_once('\n')?;
+        let (word, names) = line.split_once(' ')?;
+        rest = match word.cmp(key) {
+            Ordering::Equal => return Some(names),
+            Ordering::Less => after,
+            Ordering::Greater => before,
+        };
+    }
+    None
+}
+
+/// All names of a type, in the order in which one is chosen: registered ones are first. It is lower case and without
+/// parameters, as they are.
 pub fn spellings(name: &str) -> Vec<&str> {
-    let group = SPELLINGS.iter().find(|group| group.contains(&name));
-    group.map_or_else(|| vec![name], |group| group.to_vec())
+    find(name).map_or_else(|| vec![name], |names| names.split(' ').collect())
+}
+
+/// The types that files may have whose names end in the extension of this one, if they are of a family whose members
+/// are told apart by it.
+pub fn types_by_extension(filename: &str) -> impl Iterator<Item = &'static str> {
+    let extension = filename.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let names = extension.and_then(|extension| find(&format!(".{extension}")));
+    names.unwrap_or_default().split_ascii_whitespace()
 }
 
 /// The name by which the list has a type: the name itself if it is there, else another one; where only a pattern has
 /// it, the first name that the pattern takes. `None` if the list does not take the type.
 pub fn listed(name: &str, types: &UploadTypes) -> Option<String> {
+    let is_listed = |known: &str| types.iter().any(|listed| listed == known);
+    if is_listed(name) {
+        return Some(name.to_owned());
+    }
     let names = spellings(name);
-    let is_listed = |known: &&str| types.iter().any(|listed| listed == *known);
-    let own = names.iter().find(|known| **known == name && is_listed(known));
-    let found = own.or_else(|| names.iter().find(|known| is_listed(known)));
-    found
-        .or_else(|| names.iter().find(|known| types.have_pattern_of(known)))
-        .map(|name| (*name).to_owned())
+    let found = names.iter().find(|known| is_listed(known));
+    let found = found.or_else(|| names.iter().find(|known| types.have_pattern_of(known)));
+    found.map(|name| (*name).to_owned())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod page;
 pub mod problems;
 pub mod rules;
 pub mod second_factor;
+pub mod signature;
 pub mod text;
 pub mod timestamp;
 pub mod type_families;
