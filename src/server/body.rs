@@ -112,6 +112,8 @@ impl<'a> BodyReader<'a> {
         let outcome = self.read_content(out, max);
         if outcome.is_err() {
             self.unread = UnreadBody::Unknown;
+        } else if self.is_finished() {
+            self.stream.connection.start_computing();
         }
         outcome
     }

@@ -86,6 +86,7 @@ impl ClientStream {
 
     /// Drops the head of a request, and the memory of the buffer if that was a long head and nothing follows it yet.
     pub fn consume_head(&mut self, count: usize) {
+        self.connection.start_computing();
         self.consume(count);
         if self.end == 0 {
             self.buffer.truncate(FIRST_READ_BUFFER);
@@ -210,13 +211,14 @@ impl ClientStream {
 
     /// Resets the count of bytes and of waiting time for the next response.
     pub fn start_response(&mut self) {
+        self.connection.start_computing();
         (self.written, self.write_waited) = (0, Duration::ZERO);
     }
 
     /// Writes all of `bytes`. Fails with `TimedOut` once the client has accepted none of them for `max_write_stall`, or
     /// accepts the response at less than `min_response_rate`.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        self.send(bytes.len(), |mut socket, _| {
+        self.send(Awaited::Receipt, bytes.len(), |mut socket, _| {
             let count = socket.write(bytes)?;
             bytes = &bytes[count..];
             Ok(count)
@@ -227,7 +229,7 @@ impl ClientStream {
     /// Fails like [`ClientStream::write`], with `UnexpectedEof` if the file ends before them, and with `Unsupported`
     /// or `InvalidInput` if the system cannot send this file, before any of it has left.
     pub fn write_file(&mut self, range: &mut FileRange, count: usize) -> io::Result<()> {
-        self.send(count, |socket, left| {
+        self.send(Awaited::FileReceipt, count, |socket, left| {
             let count = send_file(socket, range, left)?;
             range.advance(count as u64);
             if count == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(count) }
@@ -238,11 +240,12 @@ impl ClientStream {
     /// returns how many of them it has sent. The socket's write timeout bounds each of its waits.
     fn send(
         &mut self,
+        awaited: Awaited,
         mut left: usize,
         mut write: impl FnMut(&TcpStream, usize) -> io::Result<usize>,
     ) -> io::Result<()> {
         let mut last_progress = Instant::now();
-        self.connection.start_waiting(Awaited::Receipt);
+        self.connection.start_waiting(awaited);
         while left > 0 {
             let start = Instant::now();
             match write(&self.connection.socket, left) {

@@ -142,10 +142,7 @@ impl Connections {
             let computing = open.by_socket.values().filter(|it| it.wind_down(false)).count();
             computed_at = if computing > 0 { Instant::now() } else { computed_at };
             if computed_at.elapsed() >= MAX_CLIENT_STOP {
-                cut = open.by_socket.len().max(cut);
-                for connection in open.by_socket.values() {
-                    connection.wind_down(true);
-                }
+                cut = open.by_socket.values().filter(|it| !it.wind_down(true)).count().max(cut);
             }
             pause = STOP_PERIOD;
         }
@@ -189,7 +186,7 @@ impl Drop for ConnectionGuard {
 pub struct Connection {
     /// The client's socket, in blocking mode.
     pub socket: TcpStream,
-    state: Mutex<ConnectionState>,
+    transfer: Mutex<Transfer>,
     shutting_down: Arc<AtomicBool>,
 }
 
@@ -202,59 +199,64 @@ pub enum Awaited {
     Body,
     /// To receive a response.
     Receipt,
+    /// To receive a part of a file, which the kernel sends by itself.
+    FileReceipt,
 }
 
-/// The state of the thread that serves a connection.
-#[derive(Clone, Copy)]
-enum ConnectionState {
-    /// It computes a response, so the connection must not be closed. `is_answering` says that some of it was sent.
-    Busy { is_answering: bool },
-    /// It waits until the client sends or receives, so the connection may be closed to make room for another.
-    WaitingForClient { since: Instant, awaited: Awaited },
-    /// Another thread has ended the wait: either it has closed the connection to make room for another, or the process
-    /// stops; then a request whose body is missing is still answered.
-    WaitEnded,
+/// How far the thread that serves a connection depends on the client.
+#[derive(Default)]
+struct Transfer {
+    /// What the client has to do, again and again, until all is transferred. `None` if the thread computes: it needs
+    /// no more of the request, and has sent nothing of the response.
+    awaited: Option<Awaited>,
+    /// Since when the thread waits for that, so that the connection may be closed to make room for another. Between two
+    /// waits it is `None`: a part of an upload is stored, or the next rows of an export are computed. How often that
+    /// happens is up to the client, so a stop does not take it for work of its own.
+    waiting_since: Option<Instant>,
+    /// Another thread has ended the transfer: either it has closed the connection to make room for another, or the
+    /// process stops; then a request whose body is missing is still answered.
+    is_ended: bool,
 }
 
 impl Connection {
-    /// A connection whose thread is busy. `shutting_down` becomes true once the process was asked to stop.
+    /// A connection whose thread computes. `shutting_down` becomes true once the process was asked to stop.
     pub fn new(socket: TcpStream, shutting_down: Arc<AtomicBool>) -> Connection {
-        let state = Mutex::new(ConnectionState::Busy { is_answering: false });
-        Connection { socket, state, shutting_down }
+        Connection { socket, transfer: Mutex::default(), shutting_down }
+    }
+
+    /// Marks the connection as computing: nothing more is needed of its client before the response begins.
+    pub fn start_computing(&self) {
+        *lock(&self.transfer) = Transfer::default();
     }
 
     /// Marks the connection as waiting for its client. Until [`Connection::stop_waiting`] it may be evicted.
     pub fn start_waiting(&self, awaited: Awaited) {
-        let since = Instant::now();
-        *lock(&self.state) = ConnectionState::WaitingForClient { since, awaited };
+        let mut transfer = lock(&self.transfer);
+        (transfer.awaited, transfer.waiting_since) = (Some(awaited), Some(Instant::now()));
     }
 
-    /// Marks the connection as busy. Fails with `ConnectionAborted` if the wait was ended by another thread.
+    /// Marks the wait as over. Fails with `ConnectionAborted` if another thread has ended the transfer.
     pub fn stop_waiting(&self) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        let is_answering =
-            matches!(*state, ConnectionState::WaitingForClient { awaited: Awaited::Receipt, .. });
-        let is_ended = matches!(*state, ConnectionState::WaitEnded);
-        *state = ConnectionState::Busy { is_answering };
-        if is_ended { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+        let mut transfer = lock(&self.transfer);
+        transfer.waiting_since = None;
+        if transfer.is_ended { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Ends the connection if it is between two requests, because the process stops; with `cuts` also if it waits for
-    /// its client to send a body or to receive a response. Returns whether it computes a response of which nothing was
-    /// sent. An export computes its next rows while some were sent: how long it takes depends on its client.
+    /// Ends the connection if it is between two requests, because the process stops; with `cuts` also if it receives a
+    /// request or sends a response. Returns whether it computes.
     pub fn wind_down(&self, cuts: bool) -> bool {
-        let mut state = lock(&self.state);
-        match *state {
-            ConnectionState::Busy { is_answering } => return !is_answering,
+        let mut transfer = lock(&self.transfer);
+        if transfer.awaited == Some(Awaited::Head) && transfer.waiting_since.is_some() {
             // Bytes that have already arrived can still be read, so a complete head among them is answered.
-            ConnectionState::WaitingForClient { awaited: Awaited::Head, .. } => {
-                let _ = self.socket.shutdown(Shutdown::Read);
-            }
-            // The thread looks for it each second, and then may still send the response of a request without its body.
-            ConnectionState::WaitingForClient { .. } if cuts => *state = ConnectionState::WaitEnded,
-            _ => {}
+            let _ = self.socket.shutdown(Shutdown::Read);
         }
-        false
+        transfer.is_ended |= cuts && transfer.awaited.is_some();
+        if cuts && transfer.awaited == Some(Awaited::FileReceipt) {
+            // The kernel may send one part to a slow client for long, while the other threads look each second. What
+            // is sent without a length, as an export over HTTP/1.0, would seem complete if it was closed here.
+            let _ = self.socket.shutdown(Shutdown::Both);
+        }
+        transfer.awaited.is_none()
     }
 
     /// Whether the process was asked to stop.
@@ -265,24 +267,21 @@ impl Connection {
 
 impl Client for Connection {
     fn waiting_since(&self) -> Option<Instant> {
-        match *lock(&self.state) {
-            ConnectionState::WaitingForClient { since, .. } => Some(since),
-            _ => None,
-        }
+        let transfer = lock(&self.transfer);
+        transfer.waiting_since.filter(|_| !transfer.is_ended)
     }
 
     fn evict(&self, since: Instant) {
-        let mut state = lock(&self.state);
-        if matches!(*state, ConnectionState::WaitingForClient { since: current, .. } if current == since)
-        {
-            *state = ConnectionState::WaitEnded;
+        let mut transfer = lock(&self.transfer);
+        if transfer.waiting_since == Some(since) {
+            transfer.is_ended = true;
             // An error means that the client has closed the connection already.
             let _ = self.socket.shutdown(Shutdown::Both);
         }
     }
 
     fn is_evicted(&self) -> bool {
-        matches!(*lock(&self.state), ConnectionState::WaitEnded)
+        lock(&self.transfer).is_ended
     }
 }
 
@@ -319,6 +318,41 @@ mod tests {
             let found: Vec<_> = found.map(|network| (network.address, network.max)).collect();
             let networks = networks.iter().map(|(text, max)| (text.parse().unwrap(), *max));
             assert_eq!(found, networks.collect::<Vec<_>>(), "{peer}");
+        }
+    }
+
+    /// A connection, and its client.
+    fn connect() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Connection::new(listener.accept().unwrap().0, Arc::default()), client)
+    }
+
+    #[test]
+    fn a_transfer_is_no_work_and_is_cut_during_a_wait_and_between_two() {
+        for awaited in [Awaited::Body, Awaited::Receipt, Awaited::FileReceipt] {
+            for is_waiting in [true, false] {
+                let (connection, client) = connect();
+                assert!(connection.wind_down(true), "a request has arrived");
+                connection.start_waiting(awaited);
+                if !is_waiting {
+                    connection.stop_waiting().unwrap();
+                }
+                assert!(!connection.wind_down(false) && !connection.is_evicted());
+                assert!(!connection.wind_down(true) && connection.is_evicted());
+                // An end that is no reset would make an answer without a length seem complete.
+                client.set_nonblocking(true).unwrap();
+                assert_eq!(client.peek(&mut [0]).is_ok(), awaited == Awaited::FileReceipt);
+                if !is_waiting {
+                    connection.start_waiting(awaited);
+                }
+                assert!(connection.stop_waiting().is_err());
+                // What has arrived completely meanwhile is still computed and answered.
+                connection.start_computing();
+                assert!(connection.wind_down(true));
+                connection.start_waiting(Awaited::Receipt);
+                connection.stop_waiting().unwrap();
+            }
         }
     }
 

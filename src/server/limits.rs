@@ -66,7 +66,7 @@ pub const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 // Shutdown.
 
-/// How long a stop waits for clients alone, to send or receive, while no request is computed.
+/// How long a stop waits for clients alone, however fast they send or receive, while no request is computed.
 pub const MAX_CLIENT_STOP: Duration = Duration::from_secs(5);
 /// How often a stop looks whether requests are computed, and a thread whether it is to wait no longer for a body.
 pub const STOP_PERIOD: Duration = Duration::from_secs(1);
