@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::body_memory::head;
 use crate::harness::*;
 
 /// Far longer than a test takes: what ends before is not ended by this.
@@ -169,7 +170,11 @@ fn a_request_that_is_computed_is_waited_for_and_slow_clients_meanwhile_too() {
     let mut upload = api.begin_upload(&ann, &framing, &form[..20_000]);
     wait_until(|| api.data.contents().len() == 2);
     let lock = api.database.begin(LOCK);
-    let mut list = begin(&api, "/api/v1/uploads", &ann);
+    // Another request comes before it on its connection, so that the server does not wait for it.
+    let mut list = RawConnection::open(&api.address);
+    let probe = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".to_owned();
+    list.send(probe + &head("GET", "/uploads", &ann, ""));
+    assert_eq!(list.answer().status, 200);
     wait_until(|| api.database.blocked_statements() == 1);
     api.signal(Signal::TERM);
     // For 8 seconds, longer than a stop waits for clients alone, 16 KiB a second go each way. Nothing tells that it
