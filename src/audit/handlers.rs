@@ -20,7 +20,7 @@ const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 /// The most memory that an event of a page takes, in bytes: its row and its record, or that and its JSON.
 const EVENT_BYTES: usize = 4096;
-/// Events of a batch of an export, which is at most 256 KiB: an event has no text that its user chose, and none is
+/// Events that are read for a batch of an export. All of them fit: an event has no text that its user chose, and none is
 /// longer than 600 bytes.
 const BATCH_EVENTS: i64 = 400;
 /// The header row of an export: a name for each cell that [`write_event`] writes.
@@ -68,15 +68,16 @@ pub fn export(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let read = move |deadline| {
         let Some(before) = next else { return Ok(None) };
         let events = statements::page(&db, &filter, before, BATCH_EVENTS, Some(deadline))?;
-        next = events.last().map(AuditPosition::of);
         let mut csv = CsvRows::new((before == AuditPosition::END).then_some(HEADER));
-        events.iter().for_each(|event| write_event(&mut csv, event));
-        csv.finish().map(Some)
+        next =
+            events.iter().take_while(|it| write_event(&mut csv, it)).last().map(AuditPosition::of);
+        Ok(Some(csv.finish()))
     };
     export_response(context, Some(admin.user()), ("audit", has_mark), read, permits, deadline)
 }
 
-fn write_event(csv: &mut CsvRows, event: &AuditEvent) {
+/// Writes a row, and returns whether it fits.
+fn write_event(csv: &mut CsvRows, event: &AuditEvent) -> bool {
     let text = |value: Option<String>| value.unwrap_or_default();
     csv.cell(event.id.to_string());
     csv.cell(event.at.bytes());
@@ -88,5 +89,5 @@ fn write_event(csv: &mut CsvRows, event: &AuditEvent) {
     csv.cell(text(event.address.map(|address| address.to_string())));
     csv.cell(text(event.request_id.map(|id| id.to_string())));
     csv.text(Some(&event.details.to_string()));
-    csv.end();
+    csv.end()
 }

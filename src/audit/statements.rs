@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use postgres::Row;
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::Type;
 use uuid::Uuid;
 
@@ -52,7 +51,9 @@ pub fn page(
         (&limit, Type::INT8),
     ];
     let rows = match export_deadline {
-        Some(deadline) => db.read_bulk(sql, params, deadline, |rows| rows.collect())?,
+        Some(deadline) => {
+            db.read_bulk(deadline, |it, timeout| it.query_unprepared(sql, params, timeout))?
+        }
         None => db.read_unprepared(sql, params, None)?,
     };
     Ok(rows.iter().map(from_row).collect())

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Row, RowIter, Statement};
+use postgres::{Client, Row, Statement};
 use r2d2_postgres::r2d2::ManageConnection;
 
 use super::connector::Connector;
@@ -56,16 +56,14 @@ impl DatabaseConnection {
         })
     }
 
-    /// Runs a query that is planned for its parameters, and passes its rows to `take` while they arrive.
-    pub fn query_unprepared<T>(
+    /// Runs a query that is planned for its parameters.
+    pub fn query_unprepared(
         &mut self,
         sql: &'static str,
         params: TypedParams,
         timeout: Duration,
-        take: impl FnOnce(RowIter) -> Result<T, postgres::Error>,
-    ) -> Result<T, postgres::Error> {
-        let params = params.iter().map(|(value, sql_type)| (*value, sql_type.clone()));
-        self.run(timeout, |this| take(this.client.query_typed_raw(sql, params)?))
+    ) -> Result<Vec<Row>, postgres::Error> {
+        self.run(timeout, |this| this.client.query_typed(sql, params))
     }
 
     /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived. One on which

@@ -7,8 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use postgres::fallible_iterator::FallibleIterator;
-use postgres::{Client, Row, RowIter};
+use postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::connection::{DatabaseConnection, SqlParams, TypedParams};
@@ -113,28 +112,28 @@ impl Database {
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
         self.read_on_connection(self.pool.timeout, |connection, time| {
-            connection.query_unprepared(sql, params, timeout.unwrap_or(time), |rows| rows.collect())
+            connection.query_unprepared(sql, params, timeout.unwrap_or(time))
         })
     }
 
-    /// Like [`Database::read_unprepared`], for queries of thousands of rows. `take` gets the rows while they arrive,
-    /// and is called anew if the query is repeated. It should not wait for anything else, because it holds the
-    /// connection. Only a few of these queries run at a time, because otherwise they could take all connections. Fails
-    /// with [`Error::TimedOut`] if the wait for the others or the statement is not over by `deadline`.
-    pub fn read_bulk<T>(
+    /// Runs a query that changes nothing and reads thousands of rows. `query` is given the timeout of its statement, and
+    /// is called anew if it is repeated. Only a few of these queries run at a time, because otherwise they could take
+    /// all connections. Fails with [`Error::TimedOut`] if the wait for the others or the statement is not over by
+    /// `deadline`.
+    pub fn read_bulk(
         &self,
-        sql: &'static str,
-        params: TypedParams,
         deadline: Instant,
-        take: impl Fn(RowIter) -> Result<T, postgres::Error>,
-    ) -> Result<T, Error> {
+        query: impl Fn(&mut DatabaseConnection, Duration) -> Result<Vec<Row>, postgres::Error>,
+    ) -> Result<Vec<Row>, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let _permit = self.pool.bulk_permits.acquire((), left()).ok_or(Error::TimedOut)?;
-        // Whole seconds, so that the batches of an export have the same timeout, which then is set only once.
-        let timeout = Duration::from_secs(left().as_secs() + 1);
-        self.read_on_connection(self.pool.timeout, |connection, _| {
-            connection.query_unprepared(sql, params, timeout, &take)
-        })
+        let limit = self.pool.timeout;
+        let run = |timeout| self.read_on_connection(limit, |it, _| query(it, timeout));
+        // At first with the timeout of other statements, because to set a longer one, and back, costs two round trips.
+        match run(self.statement_time(deadline, limit)) {
+            Err(Error::TimedOut) if !left().is_zero() => run(left()),
+            outcome => outcome,
+        }
     }
 
     /// Runs `query` on a connection, and once more on another one if the first turns out to be dead. The query is given

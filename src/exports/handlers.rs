@@ -21,6 +21,9 @@ use crate::request::context::RequestContext;
 use crate::request::identity::{self, Exporter};
 use crate::request::permits::ExportPermits;
 
+/// Most rows of the first batch. Of each later one so many are read as would have fitted into the batch before.
+const FIRST_ROWS: usize = 1000;
+
 fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
     let email = query.filter("email", rules::search_part);
     query.optional("format", |text| rules::choice(&text.to_ascii_lowercase(), &[("csv", ())]));
@@ -67,15 +70,15 @@ fn export(
     let permits = context.export_permits(deadline)?;
     let max_rows = i64::from(config.export_max_rows);
     let (is_filtered, counted) = (email_pattern.is_some(), email_pattern.clone());
-    let mut next = Some(ExportPosition::START);
+    let (mut next, mut limit) = (Some(ExportPosition::START), FIRST_ROWS);
     let read = move |deadline| {
         let Some(after) = next else { return Ok(None) };
         let header = (after == ExportPosition::START).then(|| COLUMNS.join(","));
-        let start = || CsvRows::new(header.as_deref());
-        let pattern = email_pattern.as_deref();
-        let (csv, end) = statements::batch(&db, pattern, after, deadline, start, write_user)?;
-        next = end;
-        csv.finish().map(Some)
+        let (mut csv, pattern) = (CsvRows::new(header.as_deref()), email_pattern.as_deref());
+        let add = |user: &ExportedUser| write_user(&mut csv, user);
+        next = statements::batch(&db, pattern, after, limit as i64, deadline, add)?;
+        limit = csv.capacity();
+        Ok(Some(csv.finish()))
     };
     let response = export_response(context, user, ("users", has_mark), read, permits, deadline)?;
     let count = statements::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
@@ -89,19 +92,20 @@ fn export(
     Ok(response)
 }
 
-fn write_user(csv: &mut CsvRows, user: &ExportedUser) {
+/// Writes a row, and returns whether it fits.
+fn write_user(csv: &mut CsvRows, user: &ExportedUser) -> bool {
     csv.cell(user.id.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
     csv.text(Some(user.email));
     csv.text(user.name);
     csv.cell(user.created_at.bytes());
     csv.cell(user.updated_at.bytes());
     csv.cell(if user.is_active { "true" } else { "false" });
-    csv.text(Some(user.role));
+    csv.cell(user.role);
     csv.text(user.username);
     csv.cell(user.last_login.map(Timestamp::bytes).as_ref().map_or(&[][..], |text| text));
     csv.cell(user.total_uploads.to_string());
     csv.cell(user.total_storage_used.to_string());
-    csv.end();
+    csv.end()
 }
 
 /// The response with the rows of an export, after a byte order mark if it has one, in a file named after the subject

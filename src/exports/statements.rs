@@ -4,7 +4,6 @@
 use std::time::Instant;
 
 use postgres::Row;
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::Type;
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -14,11 +13,6 @@ use crate::accounts::statements as accounts;
 use crate::db::{Database, TypedParams, column_numbers, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
-
-/// Most accounts of a batch, and most bytes of its rows: together with the last row, which may exceed them, and unless
-/// many cells must be quoted, a batch is no longer than 256 KiB as CSV.
-const BATCH_ROWS: i64 = 1000;
-const BATCH_BYTES: i64 = 250_000;
 
 /// The `LIKE` pattern of e-mail addresses that contain `part`; `*` and `%` in it stand for any run of characters.
 pub fn email_pattern(part: &str) -> String {
@@ -47,8 +41,9 @@ pub fn count(
         None => accounts::count(db),
         Some(pattern) => {
             let params: TypedParams = &[(&pattern, Type::TEXT), (&max, Type::INT8)];
+            let sql = sql!("exports/count");
             let rows =
-                db.read_bulk(sql!("exports/count"), params, deadline, |rows| rows.collect())?;
+                db.read_bulk(deadline, |it, timeout| it.query_unprepared(sql, params, timeout))?;
             Ok(one_row(rows)?.get("accounts"))
         }
     }
@@ -78,39 +73,32 @@ pub struct ExportedUser<'a> {
     pub total_storage_used: i64,
 }
 
-/// Reads the accounts that follow `after`, and calls `add` with each of them when it arrives, in the order of the
-/// export, so that they are never all in memory. Returns the value of `start` to which `add` has added all of them, and
-/// the position of the last one; `None` is the end of the export. If the connection breaks, it begins again with
-/// another value of `start`. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
-pub fn batch<T>(
+/// Reads the accounts that follow `after`, at most `limit`, and calls `add` with each of them, in the order of the
+/// export, until it returns false for one, which is the first of the next batch. Returns the position of the last one
+/// before that; `None` is the end of the export. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
+pub fn batch(
     db: &Database,
     email_pattern: Option<&str>,
     after: ExportPosition,
+    limit: i64,
     deadline: Instant,
-    start: impl Fn() -> T,
-    add: impl Fn(&mut T, &ExportedUser),
-) -> Result<(T, Option<ExportPosition>), Error> {
-    let params: TypedParams = &[
-        (&email_pattern, Type::TEXT),
-        (&after.0, Type::TIMESTAMPTZ),
-        (&after.1, Type::UUID),
-        (&BATCH_ROWS, Type::INT8),
-        (&BATCH_BYTES, Type::INT8),
-    ];
-    db.read_bulk(sql!("exports/batch"), params, deadline, |mut rows| {
-        let (mut total, mut columns, mut end, mut is_full) = (start(), None, None, false);
-        let mut count = 0;
-        while let Some(row) = rows.next()? {
-            let columns = columns.get_or_insert_with(|| column_numbers(&row, COLUMNS));
-            let user = from_columns(&row, columns);
-            add(&mut total, &user);
-            end = Some(ExportPosition(user.created_at.0, user.id));
-            count += 1;
-            is_full = count == BATCH_ROWS || row.get::<_, i64>("bytes") >= BATCH_BYTES;
+    mut add: impl FnMut(&ExportedUser) -> bool,
+) -> Result<Option<ExportPosition>, Error> {
+    let ExportPosition(at, id) = after;
+    let rows = db.read_bulk(deadline, |connection, timeout| match &email_pattern {
+        None => connection.query(sql!("exports/batch"), &[&at, &id, &limit], timeout),
+        Some(pattern) => {
+            let (at, id) = ((&at as _, Type::TIMESTAMPTZ), (&id as _, Type::UUID));
+            let params: TypedParams = &[at, id, (&limit, Type::INT8), (pattern, Type::TEXT)];
+            connection.query_unprepared(sql!("exports/batch_of_email"), params, timeout)
         }
-        // A batch that is not full is the last one.
-        Ok((total, end.filter(|_| is_full)))
-    })
+    })?;
+    let columns = rows.first().map(|row| column_numbers(row, COLUMNS));
+    let users = rows.iter().zip(columns.iter().cycle()).map(|(row, it)| from_columns(row, it));
+    let last = users.take_while(|user| add(user)).enumerate().last();
+    // Fewer rows than asked for are the last ones.
+    let last = last.filter(|(n, _)| n + 1 < rows.len() || rows.len() as i64 == limit);
+    Ok(last.map(|(_, user)| ExportPosition(user.created_at.0, user.id)))
 }
 
 /// The columns of an [`ExportedUser`]. Clients know the cells of a CSV file by the same names.

@@ -1,11 +1,6 @@
 //! CSV rows (RFC 4180) that are safe to open in a spreadsheet.
 
 use std::borrow::Cow;
-use std::fmt::Display;
-
-use csv::{ByteRecord, Terminator, Writer, WriterBuilder};
-
-use crate::error::Error;
 
 /// The media type of CSV (RFC 4180) in UTF-8.
 pub const CSV: &str = "text/csv; charset=utf-8";
@@ -13,28 +8,27 @@ pub const CSV: &str = "text/csv; charset=utf-8";
 /// The characters with which a cell begins that spreadsheets take for a formula, of ASCII and of full width.
 const FORMULA_SIGNS: [char; 10] = ['=', '+', '-', '@', '＝', '＋', '－', '＠', '\t', '\r'];
 
-/// Room for rows in bytes, before memory is allocated anew. The allocator reuses blocks below a mebibyte. Larger ones
-/// come from the kernel each time, and clearing their pages takes time.
+/// Most bytes of the rows of an export that are in memory at a time.
+const MAX_BYTES: usize = 256 << 10;
+/// Room for these and the row that exceeds them, before memory is allocated anew. The allocator reuses blocks below a
+/// mebibyte. Larger ones come from the kernel each time, and clearing their pages takes time.
 const CAPACITY: usize = 300_000;
 
 /// Writes rows to memory, cell by cell.
 pub struct CsvRows {
-    out: Writer<Vec<u8>>,
-    /// The cells of the row that has not ended. The library writes a whole row faster than cell by cell.
-    row: ByteRecord,
-    /// Why a row could not be written. That is not expected of rows in memory.
-    failure: Option<csv::Error>,
+    bytes: Vec<u8>,
+    /// How many rows have ended.
+    rows: usize,
+    /// Where the next one begins.
+    end: usize,
 }
 
 impl CsvRows {
     /// Only the row with the names of the columns, if they are given, with commas between them.
     pub fn new(names: Option<&str>) -> CsvRows {
         let mut bytes = Vec::with_capacity(CAPACITY);
-        if let Some(names) = names {
-            bytes.extend([names.as_bytes(), b"\r\n"].concat());
-        }
-        let out = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(bytes);
-        CsvRows { out, row: ByteRecord::new(), failure: None }
+        bytes.extend(names.into_iter().flat_map(|names| [names.as_bytes(), b"\r\n"].concat()));
+        CsvRows { end: bytes.len(), bytes, rows: 0 }
     }
 
     /// Writes a cell of text that a user chose; `None` is an empty cell. See [`without_formulas`].
@@ -44,24 +38,37 @@ impl CsvRows {
 
     /// Writes a cell as it is, quoted if necessary.
     pub fn cell(&mut self, bytes: impl AsRef<[u8]>) {
-        self.row.push_field(bytes.as_ref());
+        let bytes = bytes.as_ref();
+        if bytes.iter().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n')) {
+            let parts: Vec<_> = bytes.split(|byte| *byte == b'"').collect();
+            self.bytes.extend([b"\"", &parts.join(&b"\"\""[..])[..], b"\""].concat());
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+        self.bytes.push(b',');
     }
 
-    /// Ends the row.
-    pub fn end(&mut self) {
-        if let Err(error) = self.out.write_byte_record(&self.row) {
-            self.failure.get_or_insert(error);
+    /// Ends the row. If it is not the first, and the rows are longer than 256 KiB with it, it is removed again, and
+    /// false is returned.
+    pub fn end(&mut self) -> bool {
+        self.bytes.pop();
+        self.bytes.extend(b"\r\n");
+        let fits = self.bytes.len() <= MAX_BYTES || self.rows == 0;
+        if fits {
+            (self.rows, self.end) = (self.rows + 1, self.bytes.len());
         }
-        self.row.clear();
+        self.bytes.truncate(self.end);
+        fits
+    }
+
+    /// How many rows of the same lengths fit, at least one.
+    pub fn capacity(&self) -> usize {
+        (self.rows * MAX_BYTES / self.end.max(1)).max(1)
     }
 
     /// Returns the rows as they are sent.
-    pub fn finish(self) -> Result<Vec<u8>, Error> {
-        let failed = |error: &dyn Display| Error::Internal(format!("CSV: {error}"));
-        match self.failure {
-            Some(error) => Err(failed(&error)),
-            None => self.out.into_inner().map_err(|error| failed(&error)),
-        }
+    pub fn finish(self) -> Vec<u8> {
+        self.bytes
     }
 }
 
@@ -92,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_needed_and_formulas_are_made_text() -> Result<(), Error> {
+    fn cells_are_quoted_where_needed_and_formulas_are_made_text() {
         for (text, written) in [
             (None, "x,,0\r\n"),
             (Some("plain text"), "x,plain text,0\r\n"),
@@ -115,13 +122,12 @@ mod tests {
             rows.text(text);
             rows.cell("0");
             rows.end();
-            assert_eq!(rows.finish()?, written.as_bytes(), "{text:?}");
+            assert_eq!(rows.finish(), written.as_bytes(), "{text:?}");
         }
-        Ok(())
     }
 
     #[test]
-    fn no_formula_runs_in_programs_that_split_elsewhere() -> Result<(), Error> {
+    fn no_formula_runs_in_programs_that_split_elsewhere() {
         let formulas = ["=1+2", "+1", "-1", "@a", "＝1", "＋1", "－1", "＠a"];
         let befores = [
             "", ";", "\t", "a;", "a\t", "a,b;", "a;\"", "a;\"\"", "a\n", "a\r\n", "\"", "\";",
@@ -136,18 +142,17 @@ mod tests {
             rows.text(Some(&text));
             rows.text(Some(&text));
             rows.end();
-            let written = rows.finish()?;
+            let written = rows.finish();
             for separator in [b',', b';', b'\t'] {
                 let mut reader = csv::ReaderBuilder::new();
                 reader.delimiter(separator).flexible(true).has_headers(false);
                 let records: Result<Vec<_>, _> =
                     reader.from_reader(&*written).into_records().collect();
-                let records = records.map_err(|e| Error::Internal(e.to_string()))?;
+                let Ok(records) = records else { panic!("no records in {written:?}") };
                 let formula = |cell: &&str| cell.starts_with(FORMULA_SIGNS);
                 assert_eq!(records.iter().flatten().find(formula), None, "{text:?} {written:?}");
             }
         }
-        Ok(())
     }
 
     #[test]
@@ -161,7 +166,7 @@ mod tests {
                 rows.cell("x");
                 rows.end();
             }
-            let Ok(written) = rows.finish() else { panic!("no rows") };
+            let written = rows.finish();
             let read = |separator, quoting| {
                 let mut reader = csv::ReaderBuilder::new();
                 reader.delimiter(separator).quoting(quoting).flexible(true).has_headers(false);

@@ -61,6 +61,7 @@ mod db {
 }
 
 mod exports {
+    mod batches;
     mod users;
 }
 

@@ -125,6 +125,7 @@ impl Server {
 
     /// Lets all users use the present code once more.
     pub fn forget_used_codes(&self) {
-        self.database.run("UPDATE users SET second_factor_step = NULL");
+        self.database
+            .run("UPDATE users SET second_factor_step = NULL WHERE second_factor_step IS NOT NULL");
     }
 }

@@ -8,11 +8,11 @@ use crate::harness::*;
 
 const EXPORTS: [&str; 3] = ["/users/export", "/users/export-full", "/users/exports/csv"];
 const PROBES: [&str; 2] = ["/users/export-alive", "/users/export-simple"];
-const HEADER: &str = "id,email,name,created_at,updated_at,is_active,role,username,last_login,\
+pub const HEADER: &str = "id,email,name,created_at,updated_at,is_active,role,username,last_login,\
                       total_uploads,total_storage_used";
 
 /// Inserts the accounts `u1@example.com` and so on, three a second, with names of `name_length` characters.
-fn insert_users(api: &Server, accounts: u32, name_length: u32) {
+pub fn insert_users(api: &Server, accounts: u32, name_length: u32) {
     api.database.run(&format!(
         "INSERT INTO users (id, username, email, email_key, name, password_hash, created_at)
          SELECT gen_random_uuid(), 'u' || i, 'u' || i || '@example.com', 'u' || i || '@example.com',
@@ -298,95 +298,6 @@ fn an_export_that_waits_too_long_for_the_database_or_for_others_is_a_timeout() {
     assert!(begin.elapsed() < Duration::from_secs(20));
     lock.roll_back();
     api.export(Anonymous, "").expect(200);
-}
-
-#[test]
-fn every_user_appears_once_though_many_have_the_same_time_and_others_are_added() {
-    let api = Server::start(&[]);
-    insert_users(&api, 9000, 10);
-    api.database.run("UPDATE users SET created_at = '2026-01-01' WHERE username LIKE 'u1%'");
-    let answer = thread::scope(|scope| {
-        let export = scope.spawn(|| api.export_full(Anonymous));
-        for i in 0..50 {
-            let email = format!("new{i}@example.com");
-            api.database.run(&format!(
-                "INSERT INTO users (id, email, email_key, password_hash)
-                 VALUES (gen_random_uuid(), '{email}', '{email}', '-')"
-            ));
-        }
-        export.join().expect("no panic").expect(200)
-    });
-    let rows = csv_rows(HEADER, &answer.bytes);
-    // Only those that were there before have a username.
-    let mut old: Vec<_> = rows.iter().filter(|row| !row[7].is_empty()).map(|row| &row[0]).collect();
-    assert_eq!(old.len(), 9000);
-    old.sort();
-    old.dedup();
-    assert_eq!(old.len(), 9000);
-    assert!(rows.is_sorted_by_key(|row| (row[3].clone(), row[0].clone())));
-}
-
-#[test]
-fn an_export_of_no_user_and_one_of_whole_batches_are_complete() {
-    let api = Server::start(&[]);
-    // Of these accounts 937 fill a batch.
-    for accounts in [0, 1, 936, 937, 938, 1872, 1873, 1874, 1875] {
-        api.database.run("DELETE FROM users");
-        insert_users(&api, accounts, 1);
-        let answer = api.export_full(Anonymous).expect(200);
-        assert_eq!(csv_rows(HEADER, &answer.bytes).len(), accounts as usize);
-    }
-}
-
-/// The sizes of the chunks of a response.
-fn chunk_sizes(mut body: &[u8]) -> Vec<usize> {
-    let mut sizes = Vec::new();
-    loop {
-        let end = body.windows(2).position(|bytes| bytes == b"\r\n").expect("a line");
-        let size = std::str::from_utf8(&body[..end]).expect("text");
-        sizes.push(usize::from_str_radix(size, 16).expect("a size"));
-        if sizes.last() == Some(&0) {
-            return sizes;
-        }
-        body = &body[end + 2 + sizes[sizes.len() - 1] + 2..];
-    }
-}
-
-/// No sender is looked up within a batch.
-#[test]
-fn no_batch_is_longer_than_256_kib_however_long_names_and_events_are() {
-    let (api, [root]) = Server::with_users(&[], ["root"]);
-    let name = "\u{1f600}".repeat(255);
-    let email = |n: &str| format!("u{n}@{}.example", ["x"; 3].map(|x| x.repeat(60)).join("."));
-    let body = json!({"email": email(""), "name": name, "password": PASSWORD, "role": "user"});
-    let user = api.create_user(&root, body).expect(201);
-    // An event with as many details as there are.
-    let change = json!({
-        "name": "Ann", "email": "ann@example.com", "username": "ann", "role": "admin", "is_active": false,
-        "password": PASSWORD, "permissions": ["x"], "storage_quota": 1, "file_quota": 1,
-    });
-    api.update_user(&root, &user.id(), change).expect(200);
-    api.database.run(&format!(
-        "INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-         SELECT action, actor_id, subject_type, subject_id, '2001:db8:1111:2222:3333:4444:5555:6666', request_id,
-                details
-         FROM audit_events, generate_series(1, 2000) WHERE action = 'user.update';
-         INSERT INTO users (id, email, email_key, name, password_hash)
-         SELECT gen_random_uuid(), '{0}' || i, '{0}' || i, '{name}', '-' FROM generate_series(1, 2000) i",
-        email("")
-    ));
-    for path in ["/users/export-full", "/users/export?email=@", "/admin/audit/export"] {
-        if path.contains("audit") && !has_extras() {
-            continue;
-        }
-        let mut export = api.begin_reading(&format!("GET /api/v1{path} HTTP/1.1"), &root);
-        let sizes = chunk_sizes(&export.rest());
-        assert!(sizes.iter().sum::<usize>() > 800_000, "{path}: {sizes:?}");
-        assert!(sizes.iter().all(|size| *size <= 256 << 10), "{path}: {sizes:?}");
-        // Those before the last one are no shorter than they must be.
-        let full = &sizes[..sizes.len() - 3];
-        assert!(full.iter().all(|size| *size > 160 << 10), "{path}: {sizes:?}");
-    }
 }
 
 #[test]
