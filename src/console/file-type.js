@@ -21,16 +21,20 @@ export const isTaken = (type, { types, spellings }) =>
   spellings.includes(type) ||
   types.some((one) => isPattern(one) && (one === "any" || one === "*/*" || type.startsWith(one.slice(0, -1))));
 
+/** Kinds of text that are plain text to a service that does not take them (RFC 2046, 4.1.4). */
+const KINDS_OF_TEXT = /^text\/|^application\/(x-)?(json|yaml|xml|javascript|ecmascript|sql|sh|shellscript)$/;
+
 /**
- * The browser's type for a file. One that begins as UTF-8 text, as an empty file does, is `text/plain` where the
- * browser knows no type, and where it knows a kind of text that the service does not take (RFC 2046, 4.1.4: kinds of
- * text that a receiver does not know are plain text to it). Throws where the file cannot be read any more.
+ * The browser's type for a file, and where it knows none, one that lets the service find it out. Where the service does
+ * not take the browser's, what begins as UTF-8 text, as an empty file does, is `text/csv` if Windows with Office calls
+ * it a table of Excel, or `text/plain` if it is a kind of text. Throws where the file cannot be read any more.
  */
 export async function declaredType(file, service) {
   const bytes = new Uint8Array(await file.slice(0, LOOKED_AT).arrayBuffer());
-  const isOtherText = file.type.startsWith("text/") && !isTaken(file.type, service);
-  if (areText(bytes) && (!file.type || (isOtherText && isTaken("text/plain", service)))) return "text/plain";
-  return file.type || UNKNOWN;
+  if (!file.type || isTaken(file.type, service) || !areText(bytes)) return file.type || UNKNOWN;
+  const isCsv = file.type === "application/vnd.ms-excel" && /\.csv$/i.test(file.name);
+  const others = [isCsv && "text/csv", (isCsv || KINDS_OF_TEXT.test(file.type)) && "text/plain"];
+  return others.find((type) => type && isTaken(type, service)) ?? file.type;
 }
 
 function areText(bytes) {

@@ -42,7 +42,7 @@ pub fn stored_type(
     if is_text
         && spellings(&declared).contains(&"application/vnd.ms-excel")
         && filename.to_ascii_lowercase().ends_with(".csv")
-        && let Some(stored) = listed("text/csv", types)
+        && let Some(stored) = listed("text/csv", types).or_else(|| plain(true))
     {
         return Ok(stored);
     }
@@ -275,24 +275,53 @@ mod tests {
     }
 
     #[test]
-    fn any_and_a_listed_octet_stream_are_not_looked_at() {
+    fn any_is_not_looked_at_and_octet_stream_is_what_is_left() {
         let program = program(0x80);
-        for first in [PNG, HTML, GZIP_BYTES, &program, b"caf\xe9"] {
+        for (first, shown) in [
+            (PNG, "image/png"),
+            (HTML, "text/html"),
+            (GZIP_BYTES, "application/gzip"),
+            (&program, "application/vnd.microsoft.portable-executable"),
+            (b"caf\xe9", OCTET_STREAM),
+        ] {
             assert_stored(
                 "any",
                 &[
                     (Some("image/jpeg"), first, Some("image/jpeg"), "as declared"),
-                    (Some("image/pjpeg"), first, Some("image/jpeg"), "by its first name"),
-                    (Some(OCTET_STREAM), first, Some(OCTET_STREAM), "as declared"),
+                    (Some("image/pjpeg"), first, Some("image/jpeg"), "by its registered name"),
+                    (Some(OCTET_STREAM), first, Some(shown), "as shown"),
                     (Some("x/y"), first, Some("x/y"), "as declared"),
                 ],
             );
-            for types in [OCTET_STREAM, "application/*"] {
-                assert_stored(
-                    types,
-                    &[(Some(OCTET_STREAM), first, Some(OCTET_STREAM), "as declared")],
-                );
+            for declared in [None, Some(OCTET_STREAM)] {
+                let left = [(declared, first, Some(OCTET_STREAM), "nothing else is listed")];
+                assert_stored(OCTET_STREAM, &left);
             }
+        }
+    }
+
+    #[test]
+    fn kinds_of_text_that_are_not_listed_are_plain_text() {
+        for (declared, first, expected) in [
+            ("text/markdown", &b"# a"[..], Some("text/plain")),
+            ("text/x-anything", b"<?xml version='1.0'?>", Some("text/plain")),
+            ("text/rtf", b"{\\rtf1", Some("text/plain")),
+            ("application/json", b"{}", Some("text/plain")),
+            ("application/x-yaml", b"a: 1", Some("text/plain")),
+            ("application/xml", b"<a/>", Some("text/plain")),
+            ("application/javascript", b"", Some("text/plain")),
+            ("application/x-sql", b"select 1", Some("text/plain")),
+            ("application/x-shellscript", b"#!/bin/sh", Some("text/plain")),
+            ("text/html", HTML, None),
+            ("application/xhtml+xml", HTML, None),
+            ("application/rtf", b"{\\rtf1", None),
+            ("image/svg+xml", b"<svg/>", None),
+            ("application/x-foo", b"text", None),
+            ("text/markdown", b"caf\xe9", None),
+            ("application/json", b"a\0", None),
+        ] {
+            assert_stored("text/plain", &[(Some(declared), first, expected, "a kind of text")]);
+            assert_stored("image/png", &[(Some(declared), first, None, "not even text is listed")]);
         }
     }
 }

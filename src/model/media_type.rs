@@ -41,7 +41,8 @@ fn find(key: &str) -> Option<&'static str> {
 /// All names of a type, in the order in which one is chosen: registered ones are first. It is lower case and without
 /// parameters, as they are.
 pub fn spellings(name: &str) -> Vec<&str> {
-    find(name).map_or_else(|| vec![name], |names| names.split(' ').collect())
+    let names = name.contains('/').then(|| find(name)).flatten();
+    names.map_or_else(|| vec![name], |names| names.split(' ').collect())
 }
 
 /// The types that files may have whose names end in the extension of this one, if they are of a family whose members
@@ -68,6 +69,8 @@ pub fn listed(name: &str, types: &UploadTypes) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -90,10 +93,41 @@ mod tests {
             ("text/*", "application/xml", Some("text/xml")),
             ("any", "x/y", Some("x/y")),
             ("*/*", "audio/x-wav", Some("audio/wav")),
+            ("image/heic", "image/heif", Some("image/heic")),
+            ("image/*", "image/heic", Some("image/heic")),
+            ("text/*", "application/x-javascript", Some("text/javascript")),
+            ("application/*", "application/x-java-vm", Some("application/java")),
         ] {
             let types: UploadTypes = types.parse().unwrap();
             assert_eq!(listed(name, &types).as_deref(), expected, "{types}: {name}");
         }
+    }
+
+    #[test]
+    fn each_line_of_the_table_is_found_and_each_name_of_a_type_has_one() {
+        let lines: Vec<_> = TABLE.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(lines.is_sorted(), "in the order in which it is searched");
+        for (word, names) in lines.iter().map(|line| line.split_once(' ').unwrap()) {
+            assert_eq!(find(word), Some(names));
+            for name in names.split(' ').filter(|_| word.contains('/')) {
+                let others: BTreeSet<_> = spellings(name).into_iter().collect();
+                assert_eq!(others, names.split(' ').collect(), "{name}");
+            }
+        }
+        for missing in ["", " ", "!", "~", "a", ".", "image", "image/", "image/jpeg ", "zz/z"] {
+            assert_eq!(find(missing), None, "{missing}");
+        }
+        for single in ["x/y", "#", ".docx"] {
+            assert_eq!(spellings(single), [single]);
+        }
+        assert!(types_by_extension("A.B.DOCX").eq(types_by_extension("a.docx")));
+        assert!(
+            ["docx", "a.", "a", "", "a.docx ", "a.\u{130}"].iter().all(|name| types_by_extension(
+                name
+            )
+            .next()
+            .is_none())
+        );
     }
 
     #[test]

@@ -49,8 +49,7 @@ fn has_pe_header(first: &[u8]) -> bool {
     header.is_some_and(|header| header.starts_with(b"PE\0\0"))
 }
 
-/// Signatures of single types, and those of containers, which count only where no other is recognised: the offset, the
-/// bytes and the type.
+/// Signatures beyond those that are recognised otherwise: the offset, the bytes and the type.
 type Rows = [(usize, &'static [u8], &'static str)];
 
 const FONTS: &Rows = &[
@@ -62,10 +61,20 @@ const FONTS: &Rows = &[
     (0, b"wOF2", "font/woff2"),
 ];
 
-const CONTAINERS: &Rows = &[
+/// Containers, and frames of MPEG, if nothing else is recognised.
+const OTHERS: &Rows = &[
     (4, b"ftyp3g", "video/3gpp"),
     (4, b"ftyp", "video/mp4"),
     (0, b"\x1a\x45\xdf\xa3", "video/x-matroska"),
+    (0, b"\xff\xe3", "audio/mpeg"),
+    (0, b"\xff\xfa", "audio/mpeg"),
+];
+
+/// Where the first sector of an OLE compound file is that of a document of Word or a table of Excel.
+const SECTORS: &Rows = &[
+    (512, b"\xec\xa5", "application/msword"),
+    (512, b"\x09\x08\x08\0", "application/vnd.ms-excel"),
+    (512, b"\x09\x08\x10\0", "application/vnd.ms-excel"),
 ];
 
 fn row_of(first: &[u8], rows: &Rows) -> Option<&'static str> {
@@ -83,7 +92,7 @@ pub fn shown_types<'a>(first: &'a [u8], is_text: bool, filename: &str) -> Vec<&'
     let recognised = recognised.map(|one| one.name);
     let closer = match (is_text, recognised) {
         (true, _) => is_svg(first).then_some("image/svg+xml"),
-        (false, None) => row_of(first, CONTAINERS).or_else(|| row_of(first, FONTS)),
+        (false, None) => row_of(first, OTHERS).or_else(|| row_of(first, FONTS)),
         (false, Some(_)) => row_of(first, FONTS),
     };
     let Some(shown) = closer.or(recognised) else { return Vec::new() };
@@ -97,7 +106,10 @@ pub fn shown_types<'a>(first: &'a [u8], is_text: bool, filename: &str) -> Vec<&'
     names.extend(entries);
     match shown {
         // Other programs than Word write such files, too, so one that shows to be another is none of Word.
-        OLE_FILE if names.is_empty() => names.extend(["application/x-ole-storage", OLE_FILE]),
+        // The names of newer documents say no more: those with a password are such files, whatever they are.
+        OLE_FILE if names.iter().all(|name| belongs(name, ZIP)) => {
+            names.extend(["application/x-ole-storage", OLE_FILE]);
+        }
         OLE_FILE => names.push("application/x-ole-storage"),
         _ if belongs(shown, ZIP) => names.push("application/zip"),
         _ => {}
@@ -111,6 +123,9 @@ fn is_svg(first: &[u8]) -> bool {
     let mut rest = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first);
     loop {
         rest = rest.trim_ascii_start();
+        if rest.get(..14).is_some_and(|head| head.eq_ignore_ascii_case(b"<!DOCTYPE html")) {
+            return false;
+        }
         let end: &[u8] = match rest {
             [b'<', b'!', b'-', b'-', ..] => b"-->",
             // Of a document type with declarations each of these ends so, and so does their bracket.
@@ -170,17 +185,18 @@ const STREAMS: [(&str, &str); 7] = [
     ("VisioDocument", "application/vnd.visio"),
 ];
 
-/// The type that the directory of an OLE compound file shows, as far as it is there, by the first stream that is known.
-/// Later ones may be those of objects in the document. Its entries are of 128 bytes and begin with the name in UTF-16;
-/// the length of this, with a NUL, is at 64 (MS-CFB, 2.6.1).
+/// The type that the directory of an OLE compound file shows, as far as it is there, by the first stream that is known,
+/// because later ones may be those of objects in the document, or that the first sector shows. The entries are of 128
+/// bytes and begin with the name in UTF-16; the length of this, with a NUL, is at 64 (MS-CFB, 2.6.1).
 fn ole_type(first: &[u8]) -> Option<&'static str> {
-    first.chunks_exact(128).find_map(|entry| {
+    let in_directory = first.chunks_exact(128).find_map(|entry| {
         let name = entry.get(..number(entry, 64, 2)?.checked_sub(2)?)?;
         let is_name = |stream: &str| {
             stream.encode_utf16().flat_map(u16::to_le_bytes).eq(name.iter().copied())
         };
         STREAMS.iter().find(|(stream, _)| is_name(stream)).map(|(_, found)| *found)
-    })
+    });
+    in_directory.or_else(|| row_of(first, SECTORS))
 }
 
 /// The little-endian number of these bytes, if they are there.

@@ -79,7 +79,7 @@ mod extras {
 
 mod files {
     mod conditional_requests;
-    mod declared_types;
+    pub mod declared_types;
     mod downloads;
     mod file_faults;
     mod file_management;
@@ -92,6 +92,7 @@ mod files {
     pub mod store;
     #[cfg(feature = "s3")]
     mod store_faults;
+    mod undeclared_types;
     mod uploads;
     pub mod uploads_under_way;
     mod young_accounts;

@@ -23,6 +23,7 @@ const { match, withQuery } = await from("router");
 const { asked, oneOf } = await from("tables");
 const { deviceName } = await from("user-agents");
 const { typeName } = await from("texts/file-types");
+const { declaredType } = await from("file-type");
 
 test("sizes have the unit that suits them, and its next one from where they would be rounded up to it", () => {
   const sizes = [0, 1, 1023, 1024, 9.94 * 1024, 9.96 * 1024, 1023.4 * 1024, 1023.6 * 1024, 2 ** 50, 2 ** 60];
@@ -36,6 +37,24 @@ test("types are called as people call them, and unknown ones by the ending of th
     ["x/y", ".profile"], ["x/y", "notes."], ["image/vnd.dwg", "a.b.DWG"], ["text/*"]];
   assert.deepEqual(types.map(([type, name]) => typeName(type, name)), ["Word document", "HEIC picture", "SVG picture",
     "WAV audio", "MOV video", "DWG file", "x/y", "x/y", "DWG file", "Text of any kind"]);
+});
+
+test("a file is declared as the service takes it, or as something that it finds out", async () => {
+  const excel = "application/vnd.ms-excel";
+  const sent = (types, type, name = "a.txt", content = "a,b") =>
+    declaredType(new File([content], name, { type }), { types, spellings: types });
+  const cases = [
+    [["text/plain"], "", "application/octet-stream"], [["any"], "", "application/octet-stream"],
+    [["text/plain"], "text/markdown", "text/plain"], [["text/*"], "text/markdown", "text/markdown"],
+    [["text/plain"], "application/json", "text/plain"], [["text/plain"], "application/x-yaml", "text/plain"],
+    [["image/png"], "text/markdown", "text/markdown"], [["text/plain"], "image/svg+xml", "image/svg+xml"],
+    [["text/plain"], "text/markdown", "text/markdown", "a.md", "a\0"], [["text/csv"], excel, "text/csv", "a.CSV"],
+    [["text/plain"], excel, "text/plain", "a.csv"], [["text/csv", excel], excel, excel, "a.csv"],
+    [["text/csv"], excel, excel, "a.xls"],
+  ];
+  for (const [types, type, expected, ...rest] of cases) {
+    assert.equal(await sent(types, type, ...rest), expected, `${types}: ${type}`);
+  }
 });
 
 test("times are relative in the unit that fits once, and in neither direction further than they are", () => {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::harness::*;
 
 /// The beginning of a ZIP archive whose first entry has this name.
-fn zip(entry: &str) -> Vec<u8> {
+pub fn zip(entry: &str) -> Vec<u8> {
     let name = [entry.len() as u8, 0, 0, 0];
     [b"PK\x03\x04\x14\0\0\0\x08\0".as_slice(), &[0; 16], &name, entry.as_bytes(), &[0; 300]]
         .concat()
@@ -20,7 +20,7 @@ fn office(directory: &str) -> Vec<u8> {
 }
 
 /// The beginning of an ISO media file of this brand.
-fn iso(brand: &str) -> Vec<u8> {
+pub fn iso(brand: &str) -> Vec<u8> {
     [
         b"\0\0\0\x18ftyp".as_slice(),
         brand.as_bytes(),
@@ -33,7 +33,7 @@ fn iso(brand: &str) -> Vec<u8> {
 }
 
 /// The beginning of a Matroska file with this type of document.
-fn matroska(kind: &str) -> Vec<u8> {
+pub fn matroska(kind: &str) -> Vec<u8> {
     let head = b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82";
     [head.as_slice(), &[0x80 | kind.len() as u8], kind.as_bytes(), &[0; 400]].concat()
 }
@@ -277,8 +277,13 @@ fn lists_with_patterns_and_any_take_what_they_say() {
             list,
             &[
                 ("image/png", b"a picture by its name", Some("image/png")),
-                ("application/x-msdownload", &program, Some("application/x-msdownload")),
+                (
+                    "application/x-msdownload",
+                    &program,
+                    Some("application/vnd.microsoft.portable-executable"),
+                ),
                 ("application/octet-stream", b"\0", Some("application/octet-stream")),
+                ("application/octet-stream", b"GIF89a\xff", Some("image/gif")),
                 ("", b"\xff\0", Some("application/octet-stream")),
             ],
         );
