@@ -10,8 +10,8 @@ use socket2::SockRef;
 
 use super::connections::{Awaited, Connection};
 use super::limits::{
-    ClientLimits, FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_LINGER, MAX_LINGER_BYTES,
-    MAX_UNSENT, SHUTDOWN_GRACE, STOP_PERIOD,
+    ClientLimits, FIRST_READ_BUFFER, MAX_EMPTY_LINES, MAX_HEAD, MAX_UNSENT, SHUTDOWN_GRACE,
+    STOP_PERIOD,
 };
 use crate::body_memory::Client;
 use crate::error::Error;
@@ -280,12 +280,12 @@ impl ClientStream {
 
     /// Closes the connection so that the client can still read the response (RFC 9112, section 9.6): announces the
     /// end, then reads and drops what the client is still sending. After a plain close, such bytes are answered with
-    /// a TCP reset, which discards what the client has not yet read.
-    pub fn lingering_close(mut self) {
-        let deadline = Instant::now() + MAX_LINGER;
+    /// a TCP reset, which discards what the client has not yet read. Ends after a time, or so many bytes.
+    pub fn lingering_close(mut self, (max_time, max_bytes): (Duration, usize)) {
+        let deadline = Instant::now() + max_time;
         let _ = self.connection.socket.shutdown(Shutdown::Write);
         let mut dropped = 0;
-        while dropped < MAX_LINGER_BYTES {
+        while dropped < max_bytes {
             (self.start, self.end) = (0, 0);
             if self.fill_for_body(deadline).is_err() {
                 break;

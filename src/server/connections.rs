@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
-use super::limits::{MAX_CLIENT_STOP, RETRY_PAUSE, SHUTDOWN_GRACE, STOP_PERIOD};
+use super::limits::{
+    MAX_CLIENT_STOP, MAX_LINGER, MAX_PROXY_LINGER, RETRY_PAUSE, SHUTDOWN_GRACE, STOP_PERIOD,
+};
 use crate::body_memory::Client;
 use crate::http::client_address::{is_trusted_proxy, network, site};
 use crate::semaphore::lock;
@@ -87,6 +89,12 @@ impl Connections {
     /// An empty registry. `shutting_down` becomes true once the process was asked to stop.
     pub fn new(limits: ConnectionLimits, shutting_down: Arc<AtomicBool>) -> Connections {
         Connections { limits, open: Mutex::default(), closed: Condvar::new(), shutting_down }
+    }
+
+    /// How long the connection of `peer` may stay open after its last response, and for how many bytes.
+    pub fn max_linger(&self, peer: IpAddr) -> (Duration, usize) {
+        let is_proxy = is_trusted_proxy(peer, &self.limits.trusted_proxies);
+        if is_proxy { MAX_PROXY_LINGER } else { MAX_LINGER }
     }
 
     /// Whether a network of `peer` has as many connections as it may have.

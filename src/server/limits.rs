@@ -39,11 +39,13 @@ pub const MAX_IDLE_WRITE_BUFFER: usize = 4 * 1024;
 /// nothing at all until the buffer has emptied.
 pub const MAX_UNSENT: u32 = 16 * 1024;
 
-/// Longest time of a lingering close.
-pub const MAX_LINGER: Duration = Duration::from_secs(1);
-/// Most bytes that are read and dropped during a lingering close. That covers a file well over the default upload
-/// limit, because many clients look for the response only after they have sent the whole file.
-pub const MAX_LINGER_BYTES: usize = 16 * 1024 * 1024;
+/// Longest time of a lingering close, and most bytes that are read and dropped meanwhile. That covers a file well over
+/// the default upload limit, because many clients look for the response only after they have sent the whole file.
+pub const MAX_LINGER: (Duration, usize) = (Duration::from_secs(1), 16 * 1024 * 1024);
+/// The same towards a trusted proxy. Apache and, while its writes succeed at once, nginx do not look for the response
+/// before they have sent the whole body; if that fails, their client gets 502. By default Apache lets no larger body
+/// pass, and these proxies wait for a response for twice as long.
+pub const MAX_PROXY_LINGER: (Duration, usize) = (Duration::from_secs(30), 1024 * 1024 * 1024);
 
 // Connections.
 

@@ -51,7 +51,10 @@ impl RequestLoop<'_> {
             };
             match keep_alive {
                 Ok(true) => {}
-                Ok(false) => return self.stream.lingering_close(),
+                Ok(false) => {
+                    let limit = self.server.connections.max_linger(self.peer.ip());
+                    return self.stream.lingering_close(limit);
+                }
                 // The client is gone, or the response is incomplete.
                 Err(_) => return self.stream.reset(),
             }

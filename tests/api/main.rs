@@ -158,6 +158,7 @@ mod second_factor {
 
 mod server {
     mod body_memory;
+    mod buffering_proxies;
     mod header_bytes;
     mod http_server;
     mod lifecycle;
