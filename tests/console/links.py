@@ -224,7 +224,8 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     page.until("other address", lambda: page.run("return window.copied") != for_page)
     itself = page.run("return window.copied")
     path = itself.removeprefix(f"{service.url}/api/v1")
-    assert for_page == f"{service.url}/console/link#{path.removeprefix('/links/')}"
+    token = for_page.removeprefix(f"{service.url}/console/link#")
+    assert path == f"/links/{token}/a.txt", "a program that goes by the address saves the file under its name"
     assert [page.tab_to(name).get_property("value") for name in (PAGE, ITSELF)] == [for_page, itself]
     assert service.call("GET", path) == b"by a link"
     page.check("file-link-made")
