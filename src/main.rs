@@ -1,9 +1,5 @@
 //! Cloakroom: accounts and files over HTTP and JSON, on PostgreSQL, without async code of its own.
 
-// Types that both builds name, such as errors and the columns of a second factor, have parts that the core build does
-// not use.
-#![cfg_attr(not(feature = "oidc"), allow(dead_code))]
-
 mod accounts;
 mod arguments;
 mod auth;

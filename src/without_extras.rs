@@ -19,12 +19,7 @@ pub mod confirmation {
         Err(Error::FeatureOff)
     }
 
-    pub fn seal_change(
-        _: &RequestContext,
-        _: Uuid,
-        _: i32,
-        _: String,
-    ) -> Result<(Vec<u8>, String), Error> {
+    pub fn seal_change(_: &RequestContext, _: Uuid, _: i32, _: String) -> Result<Vec<u8>, Error> {
         Err(Error::FeatureOff)
     }
 }

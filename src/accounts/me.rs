@@ -10,6 +10,7 @@ use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
+use crate::model::text::mailed_address;
 use crate::model::user::{Profile, User};
 use crate::request::context::RequestContext;
 use crate::request::identity::{CurrentUser, SignedIn, check_again, json_body};
@@ -49,8 +50,9 @@ pub fn update(context: &mut RequestContext, user: &CurrentUser) -> Result<Respon
     if let Some(email) = change.email.clone().filter(|_| context.app.config.confirms_email()) {
         version = version.or(user.credentials_version);
         let version = version.ok_or(Error::UserNotUsable)?;
-        let (token, email) = confirmation::seal_change(context, user.id(), version, email)?;
-        (change.sealed_token, change.email) = (Some(token), Some(email));
+        let email = mailed_address(email);
+        change.email = Some(email.clone());
+        change.sealed_token = Some(confirmation::seal_change(context, user.id(), version, email)?);
     }
     context.request.body.resize_room(rules::USER_MEMORY)?;
     match statements::update_profile(&context.db, user.id(), &change, version, user.sign_in())? {

@@ -29,6 +29,7 @@ pub struct Credentials {
     pub version: i32,
     /// The client's network, an IPv4 /24 or an IPv6 /48 as CIDR, if the account has signed in from there within the
     /// last 30 days.
+    #[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "confirmations read it"))]
     pub known_network: Option<String>,
 }
 

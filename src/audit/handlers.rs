@@ -10,7 +10,8 @@ use crate::exports::handlers::{export_response, wants_mark};
 use crate::http::csv::CsvRows;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::audit::{ACTIONS, AuditEvent, AuditPosition, OUTCOMES};
+use crate::model::audit_event::{ACTIONS, AuditEvent, AuditPosition, OUTCOMES};
+use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::SignedInAdmin;
@@ -45,7 +46,9 @@ pub fn list(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response,
     let (filter, limit, before) = context.request.query().read(|query| {
         let (filter, limit) =
             (read_audit_filter(query), query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT));
-        let before = query.optional("before", rules::audit_position);
+        let position =
+            |text: &str| AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"));
+        let before = query.optional("before", position);
         (filter, limit, before.unwrap_or(AuditPosition::END))
     })?;
     // One more than asked for tells whether there are older ones.

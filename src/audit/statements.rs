@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::db::{Database, TypedParams, from_row, sql};
 use crate::error::Error;
-use crate::model::audit::{AuditEvent, AuditPosition};
+use crate::model::audit_event::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
 
 /// A filter for events, which must match all that is given.
@@ -16,9 +16,9 @@ use crate::model::timestamp::Timestamp;
 pub struct AuditFilter {
     pub actor: Option<Uuid>,
     pub subject: Option<Uuid>,
-    /// One of [`crate::model::audit::ACTIONS`].
+    /// One of [`crate::model::audit_event::ACTIONS`].
     pub action: Option<&'static str>,
-    /// One of [`crate::model::audit::OUTCOMES`].
+    /// One of [`crate::model::audit_event::OUTCOMES`].
     pub outcome: Option<&'static str>,
     /// At this time or later.
     pub from: Option<Timestamp>,

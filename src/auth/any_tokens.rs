@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use uuid::Uuid;
 
 use super::jwt::{Claims, SigningKeys, TokenType, key_id};
+#[cfg(feature = "extras")]
 use super::personal_token::{self, RANDOM_BYTES};
 use crate::config::Algorithm;
 use crate::model::user::Role;
@@ -108,6 +109,7 @@ fn fuzz_signed_tokens() {
 }
 
 #[test]
+#[cfg(feature = "extras")]
 fn fuzz_personal_tokens() {
     fuzz::check("personal_tokens", |input| {
         let text = String::from_utf8_lossy(input);

@@ -10,6 +10,7 @@ pub mod failure_channel;
 pub mod hash_queue;
 pub mod jwt;
 pub mod password;
+#[cfg(feature = "extras")]
 pub mod personal_token;
 #[cfg(feature = "extras")]
 pub mod refused_passwords;
@@ -24,6 +25,9 @@ mod without_extras;
 pub use without_extras::{refused_passwords, sealing};
 
 use crate::error::Error;
+
+/// How every personal access token begins. Signed tokens never do: they begin with `ey`, which is `{"` in Base64.
+pub const PERSONAL_TOKEN_PREFIX: &str = "cloak_";
 
 /// `N` random bytes from the operating system.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {

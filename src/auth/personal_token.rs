@@ -5,8 +5,8 @@
 use flate2::Crc;
 use sha2::{Digest, Sha256};
 
-/// How every personal access token begins. Signed tokens never do: they begin with `ey`, which is `{"` in Base64.
-const PREFIX: &str = "cloak_";
+use super::PERSONAL_TOKEN_PREFIX;
+
 /// The digits of base 62, in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Bytes of randomness in a token.
@@ -20,19 +20,19 @@ const CHECKSUM_DIGITS: usize = 6;
 pub fn encode(random: [u8; RANDOM_BYTES]) -> String {
     let digits = base62::<RANDOM_DIGITS>(&random);
     let checksum = checksum(&digits);
-    let bytes = PREFIX.bytes().chain(digits).chain(checksum);
+    let bytes = PERSONAL_TOKEN_PREFIX.bytes().chain(digits).chain(checksum);
     bytes.map(char::from).collect()
 }
 
 /// Whether the bearer token of a request is meant to be a personal access token, well-formed or not.
 pub fn is_personal(token: &str) -> bool {
-    token.starts_with(PREFIX)
+    token.starts_with(PERSONAL_TOKEN_PREFIX)
 }
 
 /// The hash under which a token is stored, or `None` if the token is not well-formed. One hash without a salt is
 /// enough, because nobody can guess 200 random bits.
 pub fn hash(token: &str) -> Option<[u8; 32]> {
-    let digits = token.strip_prefix(PREFIX)?.as_bytes();
+    let digits = token.strip_prefix(PERSONAL_TOKEN_PREFIX)?.as_bytes();
     let (random, sum) = digits.split_at_checked(RANDOM_DIGITS)?;
     let is_well_formed =
         random.iter().all(|digit| DIGITS.contains(digit)) && sum == checksum(random);

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use crate::config::{Config, Environment};
 use crate::error::Problem;
+use crate::model::problems::value_error;
+use crate::model::rules;
 use crate::model::text::folded;
-use crate::model::{problems, rules};
 
 /// The most used passwords, in production refused without a setting.
 const MOST_USED: &str = include_str!("refused_passwords.txt");
@@ -75,7 +76,7 @@ impl RefusedPasswords {
     pub fn accept(&self, text: &str) -> Result<String, Problem> {
         let password = rules::password(text)?;
         if self.hashes.contains(&self.hasher.hash_one(folded(&password))) {
-            return Err(problems::KNOWN_PASSWORD);
+            return Err(value_error("This password is known to attackers"));
         }
         Ok(password)
     }

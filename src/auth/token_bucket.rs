@@ -214,6 +214,7 @@ impl<'a> Taken<'a> {
     }
 
     /// Gives the tokens back.
+    #[cfg(feature = "extras")]
     pub fn give_back(mut self) {
         self.counts = false;
     }

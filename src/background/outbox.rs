@@ -42,6 +42,7 @@ pub struct OutboxSender {
     /// Signs password reset tokens.
     pub signing_keys: Arc<SigningKeys>,
     /// Open the tokens that confirm an address.
+    #[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "nothing is sealed"))]
     pub sealing_keys: Arc<SealingKeys>,
     /// `None` without a mail server. Then messages are removed unsent.
     pub mailer: Option<Mailer>,

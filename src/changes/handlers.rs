@@ -8,7 +8,6 @@ use super::statements;
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::change::{After, Change};
-use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::{self, SignedIn};
 use crate::request::waiters::Waiter;
@@ -38,7 +37,7 @@ struct ChangeList {
 /// thread and nothing else.
 pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let (after, limit, wait) = context.request.query().read(|query| {
-        let after = query.optional("after", rules::after_changes);
+        let after = query.optional("after", After::parse);
         let limit = query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT);
         (after, limit, query.integer("wait", 0, 0..=MAX_WAIT))
     })?;

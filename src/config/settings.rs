@@ -63,6 +63,7 @@ macro_rules! settings {
         $(=> $field:ident: $type:ty = $value:expr)?;
     )+) => {
         /// The settings of this process. Sizes are bytes.
+        #[cfg_attr(not(feature = "oidc"), expect(dead_code, reason = "a provider has two of them"))]
         pub struct Config {
             $($(pub $field: $type,)?)+
             /// The memory limit of the control group, in bytes, if there is one.

@@ -17,8 +17,9 @@ use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
 use crate::model::rules;
-use crate::model::text::email_key;
-use crate::model::user::{LoginName, User};
+use crate::model::text::mailed_address;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::{LoginName, Role, Stats, User};
 use crate::provider;
 use crate::request::context::RequestContext;
 use crate::request::limits::{self, Caller, Limit};
@@ -35,8 +36,7 @@ pub fn register(
     let (id, name) = (Uuid::new_v4(), name.filter(|name| !name.is_empty()));
     let email = mailed_address(email);
     let registration = Registration { id, username, email, name, password_hash };
-    let Registration { username, email, name, .. } = &registration;
-    let account = User::registered(id, username.clone(), email.clone(), name.clone());
+    let account = account_of(&registration);
     let sealed = seal(context, &EmailToken::Registration(registration))?;
     let username = account.username.as_deref();
     statements::queue_registration(&context.db, username, &account.email, &sealed)
@@ -45,27 +45,40 @@ pub fn register(
     response::json(201, &account)
 }
 
-/// The sealed token of the mail that confirms another address of an account whose credentials are at `version`, and the
-/// address to which that mail goes.
+/// The account that a registration makes, if its address is confirmed now.
+fn account_of(registration: &Registration) -> User {
+    let Registration { id, username, email, name, .. } = registration;
+    let now = Timestamp::now();
+    User {
+        id: *id,
+        username: username.clone(),
+        email: email.clone(),
+        name: name.clone(),
+        role: Role::default(),
+        permissions: Vec::new(),
+        is_active: true,
+        created_at: now,
+        updated_at: now,
+        last_login: None,
+        second_factor: false,
+        has_password: true,
+        has_identity: false,
+        storage_quota: None,
+        file_quota: None,
+        pending_email: None,
+        stats: Stats::default(),
+    }
+}
+
+/// The sealed token of the mail that confirms another address of an account whose credentials are at `version`. The
+/// address is a [`mailed_address`].
 pub fn seal_change(
     context: &RequestContext,
     account: Uuid,
     version: i32,
     email: String,
-) -> Result<(Vec<u8>, String), Error> {
-    let email = mailed_address(email);
-    let change = EmailChange { account, version, email: email.clone() };
-    Ok((seal(context, &EmailToken::Change(change))?, email))
-}
-
-/// The address that confirms this one: its mail goes there, and the account has it then. Where the name is not ASCII,
-/// several mailboxes may have one key, and an account with one of them keeps all others from having an account. So it
-/// is the key itself that must be proven.
-fn mailed_address(email: String) -> String {
-    match email.rsplit_once('@') {
-        Some((name, _)) if !name.is_ascii() => email_key(&email),
-        _ => email,
-    }
+) -> Result<Vec<u8>, Error> {
+    seal(context, &EmailToken::Change(EmailChange { account, version, email }))
 }
 
 /// Seals a token for a mail.

@@ -185,7 +185,8 @@ mod tests {
     use super::*;
     #[cfg(feature = "oidc")]
     use crate::config::{EmailConfirmation, ProviderSettings, Secret};
-    use crate::model::audit::ACTIONS;
+    #[cfg(feature = "extras")]
+    use crate::model::audit_event::ACTIONS;
 
     #[test]
     #[cfg(feature = "oidc")]
@@ -226,6 +227,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "extras")]
     fn the_audit_log_has_all_actions_and_a_row_of_its_table_for_each() {
         let document = all_features();
         assert_eq!(document["components"]["schemas"]["AuditAction"]["enum"], json!(ACTIONS));

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::params::Params;
 use crate::error::{Error, FieldLocation};
-use crate::model::audit::AuditPosition;
+#[cfg(feature = "extras")]
+use crate::model::audit_event::AuditPosition;
+#[cfg(feature = "extras")]
 use crate::model::change::ChangeCursor;
 use crate::model::filename::{filename, uploaded_filename};
 use crate::model::rules;
@@ -37,7 +39,6 @@ fn check_rules(text: &str) {
         rules::username,
         rules::email,
         rules::name,
-        rules::token_name,
         rules::description,
         rules::sha256,
         rules::password,
@@ -56,9 +57,11 @@ fn check_rules(text: &str) {
     if let Some(time) = Timestamp::parse(text) {
         assert_eq!(Timestamp::parse(&time.text()).map(Timestamp::text), Some(time.text()));
     }
+    #[cfg(feature = "extras")]
     if let Some(position) = AuditPosition::parse(text) {
         assert_eq!(AuditPosition::parse(&position.to_string()), Some(position));
     }
+    #[cfg(feature = "extras")]
     if let Some(cursor) = ChangeCursor::parse(text) {
         assert_eq!(ChangeCursor::parse(&cursor.to_string()), Some(cursor));
     }

@@ -40,6 +40,7 @@ const NOT_ATTR_CHAR: &AsciiSet = &NON_ALPHANUMERIC
 
 /// What browsers may do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "only links have more than one"))]
 pub enum FileUse {
     /// A download by a signed-in user: it is saved.
     Download,

@@ -217,6 +217,7 @@ impl Params {
     }
 
     /// Reads a JSON object, if it is present, that has texts with these names.
+    #[cfg(feature = "oidc")]
     pub fn texts<const N: usize>(
         &mut self,
         name: &'static str,

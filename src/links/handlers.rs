@@ -1,6 +1,7 @@
 //! Links to files: their owners make, list and end them, and whoever has one downloads the file.
 
 use std::cell::Cell;
+use std::ops::RangeInclusive;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,15 +10,15 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::statements::{self, LinkHash, LinkedFile, NewFileLink};
+use super::statements::{self, FileLink, LinkHash, LinkedFile, NewFileLink};
 use crate::auth::random_bytes;
 use crate::error::Error;
 use crate::files::handlers::download_response;
 use crate::http::file_response::FileUse;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::file::{File, FileLink};
-use crate::model::{media_type, rules};
+use crate::model::file::File;
+use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, json_body};
 
@@ -25,13 +26,14 @@ use crate::request::identity::{SignedIn, json_body};
 const PATH_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// How long a link works if the request for it does not say, in minutes.
+/// How long a link works, in minutes, up to thirty days, and how long if the request for it does not say.
+const MINUTES: RangeInclusive<i64> = 1..=43_200;
 const DEFAULT_MINUTES: i64 = 24 * 60;
 
 /// Reads the lifetime of a new link, and whether browsers show the file.
 fn read_link(body: &mut Params) -> NewFileLink {
     // The range fits 32 bits.
-    let minutes = body.integer("expires_in_minutes", DEFAULT_MINUTES, rules::LINK_MINUTES) as i32;
+    let minutes = body.integer("expires_in_minutes", DEFAULT_MINUTES, MINUTES) as i32;
     NewFileLink { minutes, inline: body.boolean("inline").unwrap_or(false) }
 }
 
@@ -80,10 +82,12 @@ pub fn list_own(context: &mut RequestContext, user: &SignedIn) -> Result<Respons
     response::json(200, &json!({ "links": links }))
 }
 
-/// `GET /api/v1/links/{token}`, also with a name after it: the content of the file that a link is to, or a range of it, for anyone, or with
-/// `about` what there is to know of it. A link that is unknown, has ended or was never one is answered alike.
+/// `GET /api/v1/links/{token}`, also with a name after it: the content of the file that a link is to, or a range of it,
+/// for anyone, or with `about` what there is to know of it. A link that is unknown, has ended or was never one is
+/// answered alike.
 pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
-    let hash = token_hash(context.path_text()?);
+    let token = context.path_params.first().map(|param| &*param.text);
+    let hash = token_hash(token.unwrap_or_default());
     let is_about = context.request.query().read(|query| query.filter("about", rules::boolean))?;
     if is_about == Some(true) {
         return about(&find_file(context, &hash)?);
@@ -113,8 +117,17 @@ fn find_file(context: &RequestContext, hash: &LinkHash) -> Result<LinkedFile, Er
         other => other,
     })?;
     let file = found.file.with_listed_type(&context.app.config.allowed_upload_types);
-    let inline = found.inline && media_type::is_shown_safely(&file.content_type);
+    let inline = found.inline && is_shown_safely(&file.content_type);
     Ok(LinkedFile { file, inline, ..found })
+}
+
+/// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in
+/// which scripts can stand, as in SVG.
+fn is_shown_safely(name: &str) -> bool {
+    name == "text/plain"
+        || name
+            .strip_prefix("image/")
+            .is_some_and(|kind| !kind.starts_with("svg") && !kind.ends_with("+xml"))
 }
 
 /// What whoever has a link may know of the file before downloading it.

@@ -2,24 +2,48 @@
 //! a user whose password changes or whose account is deleted.
 
 use postgres::Row;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::files::statements as files;
-use crate::model::file::{File, FileLink, OwnLink};
-use crate::model::rules::LINK_MEMORY;
+use crate::model::file::File;
+use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 
 /// The maximum number of live links of one user.
 const MAX_LINKS_OF_USER: i64 = 1000;
-/// The most memory that all of them take, in bytes: their rows and records, or these and their JSON.
-pub const OWN_LINKS_MEMORY: usize = MAX_LINKS_OF_USER as usize * LINK_MEMORY;
+/// The most memory that all of them take, in bytes: their rows and records, or these and their JSON, see
+/// [`rules::FILE_MEMORY`].
+pub const OWN_LINKS_MEMORY: usize =
+    MAX_LINKS_OF_USER as usize * (2 * 4 * rules::MAX_FILENAME + 1024);
 /// The maximum number of live links to one file.
 const MAX_LINKS_OF_FILE: i64 = 100;
 
 /// The SHA-256 of a link's token, under which it is stored.
 pub type LinkHash = [u8; 32];
+
+/// A link by which anyone may download a file, without its secret part, of which the database holds only a hash.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileLink {
+    pub id: Uuid,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// Whether browsers show the file in place of saving it, if its type is one that they show safely.
+    pub inline: bool,
+}
+
+/// One of all links of a user.
+#[derive(Serialize)]
+pub struct OwnLink {
+    #[serde(flatten)]
+    pub link: FileLink,
+    pub file_id: Uuid,
+    pub filename: String,
+    /// The hour in which the file was last downloaded by it.
+    pub last_used_at: Option<Timestamp>,
+}
 
 /// The owner's choices for a new link.
 pub struct NewFileLink {

@@ -6,7 +6,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::file::File;
+use super::problems::value_error;
 use super::timestamp::Timestamp;
+use crate::error::Problem;
 
 /// What happened to a file, by its latest state.
 #[derive(Serialize)]
@@ -40,6 +42,15 @@ pub enum After {
     /// Behind all changes so far: the client wants a cursor only.
     Now,
     Cursor(ChangeCursor),
+}
+
+impl After {
+    /// Parses the cursor that the answer before names, or `now`.
+    pub fn parse(text: &str) -> Result<After, Problem> {
+        let cursor = ChangeCursor::parse(text).map(After::Cursor);
+        let after = if text == "now" { Some(After::Now) } else { cursor };
+        after.ok_or_else(|| value_error("Invalid cursor"))
+    }
 }
 
 impl ChangeCursor {

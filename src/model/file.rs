@@ -74,15 +74,6 @@ impl File {
     }
 }
 
-/// A deleted file that its owner may restore.
-#[derive(Serialize)]
-pub struct DeletedFile {
-    #[serde(flatten)]
-    pub file: File,
-    pub deleted_at: Timestamp,
-    pub restorable_until: Timestamp,
-}
-
 fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("sha256:{hash}"))
 }
@@ -98,27 +89,6 @@ pub struct FileQuotas {
     pub service_bytes: u64,
     /// Bytes of the files of all young accounts that registered themselves.
     pub young_bytes: u64,
-}
-
-/// A link by which anyone may download a file, without its secret part, of which the database holds only a hash.
-#[derive(Debug, Clone, Serialize)]
-pub struct FileLink {
-    pub id: Uuid,
-    pub created_at: Timestamp,
-    pub expires_at: Timestamp,
-    /// Whether browsers show the file in place of saving it, if its type is one that they show safely.
-    pub inline: bool,
-}
-
-/// One of all links of a user.
-#[derive(Serialize)]
-pub struct OwnLink {
-    #[serde(flatten)]
-    pub link: FileLink,
-    pub file_id: Uuid,
-    pub filename: String,
-    /// The hour in which the file was last downloaded by it.
-    pub last_used_at: Option<Timestamp>,
 }
 
 /// Totals of files. Months are calendar months, UTC.
@@ -168,6 +138,7 @@ impl NewFile {
 }
 
 /// The first upload with a key.
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "no upload has a key"))]
 pub struct KeyedUpload {
     pub file: Uuid,
     /// [`NewFile::request_hash`] of the first upload.

@@ -9,15 +9,6 @@ pub fn without_parameters(text: &str) -> String {
     text.split(';').next().unwrap_or_default().trim_matches([' ', '\t']).to_ascii_lowercase()
 }
 
-/// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in
-/// which scripts can stand, as in SVG.
-pub fn is_shown_safely(name: &str) -> bool {
-    name == "text/plain"
-        || name
-            .strip_prefix("image/")
-            .is_some_and(|kind| !kind.starts_with("svg") && !kind.ends_with("+xml"))
-}
-
 /// Which names stand for one type, and which types an extension may stand for.
 const TABLE: &str = include_str!("media_types.txt");
 

@@ -1,6 +1,9 @@
 //! The domain's types, and the rules that their values obey.
 
 pub mod audit;
+#[cfg(feature = "extras")]
+pub mod audit_event;
+#[cfg(feature = "extras")]
 pub mod change;
 pub mod content_type;
 pub mod file;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{self, Problem};
+use crate::error::Problem;
 
 /// The list is longer than `max`.
 pub fn too_many_items(max: usize) -> Problem {
@@ -40,25 +40,11 @@ pub fn not_the_same_as(other: &str) -> Problem {
 /// The owner of the account is invited, which an inactive account cannot be.
 pub const NOT_INACTIVE: Problem = fixed("value_error", "Must not be false with invite");
 
-/// The password is on a list of those that attackers try first.
-pub const KNOWN_PASSWORD: Problem = fixed("value_error", "This password is known to attackers");
-
 /// The value is something other than a string.
 pub const NOT_A_STRING: Problem = fixed("string_type", "Must be a string");
 
 /// The value is something other than a list of strings.
 pub const NOT_A_LIST: Problem = fixed("value_error", "Must be a list of strings");
-
-/// The header is sent more than once, or is no idempotency key.
-pub const NOT_A_KEY: Problem =
-    fixed("value_error", "Must be one key of 1 to 255 visible ASCII characters");
-
-/// The idempotency key belongs to another request.
-pub const KEY_REUSED: Problem = fixed("value_error", error::KEY_REUSED);
-
-/// The SHA-256 of a secret that a page keeps (RFC 7636).
-pub const NOT_A_CHALLENGE: Problem =
-    fixed("value_error", "Must be 43 letters, digits, hyphens and underscores");
 
 /// The value is no SHA-256 in hexadecimal digits.
 pub const NOT_A_SHA256: Problem = fixed("value_error", "Must be 64 hexadecimal digits");

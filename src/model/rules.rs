@@ -5,10 +5,8 @@ use std::ops::RangeInclusive;
 
 use uuid::Uuid;
 
-use super::audit::AuditPosition;
-use super::change::{After, ChangeCursor};
 use super::problems::{
-    NOT_A_BOOLEAN, NOT_A_KEY, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
+    NOT_A_BOOLEAN, NOT_A_SHA256, NOT_AN_INTEGER, problem, too_many_items, value_error,
 };
 use super::text::{ascii_domain, nfc};
 use super::timestamp::Timestamp;
@@ -25,14 +23,8 @@ const PASSWORD_LENGTH: RangeInclusive<usize> = 8..=1024;
 const MAX_PERMISSIONS: usize = 100;
 const MAX_IDS: usize = 100;
 const PERMISSION_LENGTH: RangeInclusive<usize> = 1..=64;
-const TOKEN_NAME_LENGTH: RangeInclusive<usize> = 1..=100;
-/// How long a personal access token may be valid, in days.
-pub const TOKEN_DAYS: RangeInclusive<i64> = 1..=365;
-/// How long a link to a file may work, in minutes: up to thirty days.
-pub const LINK_MINUTES: RangeInclusive<i64> = 1..=43_200;
-const MAX_USER_AGENT: usize = 200;
+pub const MAX_USER_AGENT: usize = 200;
 const MAX_CODE: usize = 64;
-const MAX_IDEMPOTENCY_KEY: usize = 255;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
 pub const MAX_FILENAME: usize = 255;
@@ -47,12 +39,9 @@ pub const MAX_SESSIONS: i64 = 1000;
 /// The most memory in bytes that a file of a list takes: its row in the answer of the database and the record that is
 /// made of it, or the record and its JSON. So texts count twice, with four bytes for a character.
 pub const FILE_MEMORY: usize = 2 * 4 * (MAX_DESCRIPTION + 2 * MAX_FILENAME) + 2048;
-/// The same for one of a user's links.
-pub const LINK_MEMORY: usize = 2 * 4 * MAX_FILENAME + 1024;
 /// The same for an account with its permissions, names and addresses.
 pub const USER_MEMORY: usize =
     2 * 4 * (MAX_PERMISSIONS * *PERMISSION_LENGTH.end() + 4 * MAX_NAME) + 6144;
-pub const SESSION_MEMORY: usize = 2 * 4 * MAX_USER_AGENT + 1024;
 
 /// A username: 3 to 50 ASCII letters, digits and underscores. Like all names and addresses it is trimmed, because
 /// keyboards of phones and pasted texts add blanks.
@@ -89,12 +78,8 @@ pub fn name(text: &str) -> Result<String, Problem> {
     trimmed(text, 0..=MAX_NAME)
 }
 
-/// The name of a personal access token: 1 to 100 characters, trimmed, without control characters.
-pub fn token_name(text: &str) -> Result<String, Problem> {
-    trimmed(text, TOKEN_NAME_LENGTH)
-}
-
-fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem> {
+/// A text of that length in characters, trimmed, without control characters.
+pub fn trimmed(text: &str, length: RangeInclusive<usize>) -> Result<String, Problem> {
     check_text(&nfc(text.trim()), length).and_then(check_visible).map(str::to_owned)
 }
 
@@ -120,32 +105,6 @@ pub fn user_agent(text: &str) -> Option<String> {
 /// well-formed is not told apart from whether it is right.
 pub fn code(text: &str) -> Result<String, Problem> {
     check_text(text, 1..=MAX_CODE).map(str::to_owned)
-}
-
-/// An `Idempotency-Key`, as it stands or as a quoted string (RFC 8941, 3.3.3, as the draft of that header has it): 1 to
-/// 255 visible characters of ASCII.
-pub fn idempotency_key(text: &str) -> Result<String, Problem> {
-    let text = text.trim_matches([' ', '\t']);
-    let key = match text.strip_prefix('"') {
-        None => Some(text.to_owned()),
-        Some(quoted) => unquoted(quoted),
-    };
-    let is_key = |key: &String| {
-        (1..=MAX_IDEMPOTENCY_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
-    };
-    key.filter(is_key).ok_or(NOT_A_KEY)
-}
-
-/// The text of a quoted string after its first quote, without its escapes; `None` if it does not end with a quote.
-fn unquoted(quoted: &str) -> Option<String> {
-    let (mut text, mut rest) = (String::new(), quoted.chars());
-    loop {
-        match rest.next()? {
-            '"' => return rest.next().is_none().then_some(text),
-            '\\' => text.push(rest.next().filter(|c| matches!(c, '"' | '\\'))?),
-            c => text.push(c),
-        }
-    }
 }
 
 /// A SHA-256 in hexadecimal digits, also as responses write it, after `sha256:`. In lower case.
@@ -236,19 +195,6 @@ pub fn ids(text: &str) -> Result<Vec<Uuid>, Problem> {
         return Err(too_many_items(MAX_IDS));
     }
     Ok(ids)
-}
-
-/// A place in the audit log, as a page of it names the next one.
-pub fn audit_position(text: &str) -> Result<AuditPosition, Problem> {
-    AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"))
-}
-
-/// A place in the changes of a user's files, as the answer before names the next one, or `now`.
-pub fn after_changes(text: &str) -> Result<After, Problem> {
-    if text == "now" {
-        return Ok(After::Now);
-    }
-    ChangeCursor::parse(text).map(After::Cursor).ok_or_else(|| value_error("Invalid cursor"))
 }
 
 /// Any whole number of 64 bits, for values that are refused with an error of their own if they are out of range.

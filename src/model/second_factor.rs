@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::timestamp::Timestamp;
 
 /// A second factor, or one that is offered to its user, as a client with a certain address meets it.
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "no code is checked"))]
 pub struct StoredSecondFactor {
     /// `None` if it is only offered.
     pub enabled_at: Option<Timestamp>,
@@ -22,6 +23,7 @@ pub struct StoredSecondFactor {
 
 /// A code that fits the second factor. Only the statement that uses it decides whether it is taken: parallel requests
 /// may have used it, or a limit may be reached meanwhile.
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "no code is accepted"))]
 pub enum AcceptedCode {
     /// A one-time password, of this time step.
     Totp(i64),

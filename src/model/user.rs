@@ -1,7 +1,5 @@
 //! Accounts, and the sessions and tokens of their users, as clients see them.
 
-use std::net::IpAddr;
-
 use serde::{Deserialize, Serialize};
 use time::Duration;
 use uuid::Uuid;
@@ -76,35 +74,6 @@ pub struct User {
 const YOUNG: Duration = Duration::days(7);
 
 impl User {
-    /// The account that a registration makes, if its address is confirmed now.
-    pub fn registered(
-        id: Uuid,
-        username: Option<String>,
-        email: String,
-        name: Option<String>,
-    ) -> User {
-        let now = Timestamp::now();
-        User {
-            id,
-            username,
-            email,
-            name,
-            role: Role::default(),
-            permissions: Vec::new(),
-            is_active: true,
-            created_at: now,
-            updated_at: now,
-            last_login: None,
-            second_factor: false,
-            has_password: true,
-            has_identity: false,
-            storage_quota: None,
-            file_quota: None,
-            pending_email: None,
-            stats: Stats::default(),
-        }
-    }
-
     /// How many bytes and files the user may have: the user's own quotas, or else the defaults.
     pub fn quotas(&self, defaults: &FileQuotas) -> (i64, i64) {
         // Both fit: an exbibyte is 2^60 bytes.
@@ -179,30 +148,13 @@ impl SignIn {
     }
 }
 
-/// A session that has not ended.
-#[derive(Debug, Clone, Serialize)]
-pub struct Session {
-    pub id: Uuid,
-    /// When the user signed in.
-    pub created_at: Timestamp,
-    /// When its refresh token was last replaced. `None` if it never was.
-    pub last_refreshed_at: Option<Timestamp>,
-    /// When it expires unless it is refreshed before.
-    pub expires_at: Timestamp,
-    /// The client's IP address at the last refresh, or at the sign-in if there was none. `None` if it is not known.
-    pub address: Option<IpAddr>,
-    /// The `User-Agent` of the same request, at most 200 characters. `None` if it had none.
-    pub user_agent: Option<String>,
-    /// Whether this is the session of the request's own access token.
-    pub is_current: bool,
-}
-
 /// The SHA-256 of a token, under which it is stored.
 pub type TokenHash = [u8; 32];
 
 /// What a personal access token is accepted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "no token has a scope"))]
 pub enum TokenScope {
     /// All that any personal access token is accepted for.
     #[default]
@@ -211,39 +163,6 @@ pub enum TokenScope {
     Read,
     /// `POST /uploads` alone, for devices that add files.
     Upload,
-}
-
-impl TokenScope {
-    /// The name of the scope in JSON and the database.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TokenScope::All => "all",
-            TokenScope::Read => "read",
-            TokenScope::Upload => "upload",
-        }
-    }
-
-    /// Every scope with its name.
-    pub const CHOICES: [(&'static str, TokenScope); 3] = [
-        (TokenScope::All.name(), TokenScope::All),
-        (TokenScope::Read.name(), TokenScope::Read),
-        (TokenScope::Upload.name(), TokenScope::Upload),
-    ];
-}
-
-/// A personal access token, without its secret text, of which the database holds only a hash.
-#[derive(Debug, Clone, Serialize)]
-pub struct PersonalToken {
-    pub id: Uuid,
-    /// The name that its user has given it.
-    pub name: String,
-    pub scope: TokenScope,
-    /// Whether the scope is [`TokenScope::Read`]: the older way to say so.
-    pub read_only: bool,
-    pub created_at: Timestamp,
-    pub expires_at: Timestamp,
-    /// The last use, rounded down to the hour. `None` if it has not been used.
-    pub last_used_at: Option<Timestamp>,
 }
 
 /// Whose failed sign-ins are counted together. A username and an address of one account are the same.

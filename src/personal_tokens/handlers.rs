@@ -1,27 +1,33 @@
 //! Personal access tokens, which users make for scripts.
 
+use std::ops::RangeInclusive;
+
 use serde::Serialize;
 use serde_json::json;
 
-use super::statements::{self, NewPersonalToken};
+use super::statements::{self, NewPersonalToken, PersonalToken};
 use crate::auth::{personal_token, random_bytes};
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::user::{PersonalToken, TokenScope};
+use crate::model::user::TokenScope;
 use crate::model::{problems, rules};
 use crate::request::context::RequestContext;
 use crate::request::identity::{Admin, CurrentUser, json_body};
+use crate::request::personal_token::SCOPES;
 
-/// How long a token is valid if the request for it does not say, in days.
+/// How long a token is valid, in days, and how long if the request for it does not say.
+const DAYS: RangeInclusive<i64> = 1..=365;
 const DEFAULT_DAYS: i64 = 90;
+/// Characters of the name of a token.
+const NAME_LENGTH: RangeInclusive<usize> = 1..=100;
 
 /// Reads the name of a new token, its lifetime, and its scope, of which `read_only` is the older form.
 fn read_token(body: &mut Params) -> NewPersonalToken {
-    let name = body.required("name", rules::token_name);
+    let name = body.required("name", |text| rules::trimmed(text, NAME_LENGTH));
     // The range fits 32 bits.
-    let days = body.integer("expires_in_days", DEFAULT_DAYS, rules::TOKEN_DAYS) as i32;
-    let scope = body.choice("scope", &TokenScope::CHOICES);
+    let days = body.integer("expires_in_days", DEFAULT_DAYS, DAYS) as i32;
+    let scope = body.choice("scope", &SCOPES);
     let is_read_only = body.boolean("read_only").unwrap_or(false);
     if is_read_only && scope.is_some_and(|scope| scope != TokenScope::Read) {
         body.add_error("read_only", problems::not_beside("another scope than read"));

@@ -2,15 +2,32 @@
 //! user whose password changes or who is deactivated or deleted.
 
 use postgres::Row;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::{Error, TokenProblem};
-use crate::model::user::{PersonalToken, SignIn, TokenHash, TokenScope};
-use crate::request::personal_token::scope_from_row;
+use crate::model::timestamp::Timestamp;
+use crate::model::user::{SignIn, TokenHash, TokenScope};
+use crate::request::personal_token::{SCOPES, scope_from_row};
 
 /// The maximum number of live tokens of one user.
 const MAX_TOKENS: i64 = 50;
+
+/// A personal access token, without its secret text, of which the database holds only a hash.
+#[derive(Debug, Clone, Serialize)]
+pub struct PersonalToken {
+    pub id: Uuid,
+    /// The name that its user has given it.
+    pub name: String,
+    pub scope: TokenScope,
+    /// Whether the scope is [`TokenScope::Read`]: the older way to say so.
+    pub read_only: bool,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    /// The last use, rounded down to the hour. `None` if it has not been used.
+    pub last_used_at: Option<Timestamp>,
+}
 
 /// The user's choices for a new token.
 pub struct NewPersonalToken {
@@ -38,7 +55,7 @@ pub fn insert(
             &Uuid::new_v4(),
             &hash.as_slice(),
             &token.name,
-            &token.scope.name(),
+            &SCOPES[token.scope as usize].0,
             &token.days,
             &MAX_TOKENS,
             &db.address,

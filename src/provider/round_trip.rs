@@ -15,8 +15,9 @@ use crate::error::{Error, Problem};
 use crate::http::params::Params;
 use crate::http::response::Response;
 use crate::model::identity::Identity;
+use crate::model::problems::value_error;
+use crate::model::rules;
 use crate::model::timestamp::unix_time;
-use crate::model::{problems, rules};
 use crate::openid::{Fault, Grant, MAX_AGE, Provider};
 use crate::request::context::RequestContext;
 
@@ -227,7 +228,8 @@ fn ask(
 fn challenge(text: &str) -> Result<String, Problem> {
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_good = text.len() == CHALLENGE && text.bytes().all(is_digit);
-    is_good.then(|| text.to_owned()).ok_or(problems::NOT_A_CHALLENGE)
+    let problem = "Must be 43 letters, digits, hyphens and underscores";
+    is_good.then(|| text.to_owned()).ok_or_else(|| value_error(problem))
 }
 
 /// Where the provider sends browsers back to.

@@ -4,25 +4,52 @@ mod statements;
 
 pub use statements::find;
 
-use crate::error::{Error, FieldError};
+use crate::error::{Error, FieldError, KEY_REUSED};
 use crate::http::request::Request;
 use crate::model::file::{File, KeyedUpload, NewFile};
-use crate::model::{problems, rules};
+use crate::model::problems::value_error;
+
+/// Longest key, in characters.
+const MAX_KEY: usize = 255;
 
 /// The key in the header `Idempotency-Key`, if there is one.
 pub fn key(request: &Request) -> Result<Option<String>, Error> {
-    let of_header = |problem| FieldError::of_header("Idempotency-Key", problem);
     let mut lines = request.headers("Idempotency-Key");
-    match (lines.next(), lines.next()) {
-        (None, _) => Ok(None),
-        (Some(line), None) => rules::idempotency_key(line).map(Some).map_err(of_header),
-        (Some(_), Some(_)) => Err(of_header(problems::NOT_A_KEY)),
+    let Some(line) = lines.next() else { return Ok(None) };
+    let key = parse(line).filter(|_| lines.next().is_none());
+    let problem = value_error("Must be one key of 1 to 255 visible ASCII characters");
+    key.map(Some).ok_or_else(|| FieldError::of_header("Idempotency-Key", problem))
+}
+
+/// An `Idempotency-Key`, as it stands or as a quoted string (RFC 8941, 3.3.3, as the draft of that header has it): 1 to
+/// 255 visible characters of ASCII.
+fn parse(text: &str) -> Option<String> {
+    let text = text.trim_matches([' ', '\t']);
+    let key = match text.strip_prefix('"') {
+        None => Some(text.to_owned()),
+        Some(quoted) => unquoted(quoted),
+    };
+    let is_key = |key: &String| {
+        (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+    };
+    key.filter(is_key)
+}
+
+/// The text of a quoted string after its first quote, without its escapes; `None` if it does not end with a quote.
+fn unquoted(quoted: &str) -> Option<String> {
+    let (mut text, mut rest) = (String::new(), quoted.chars());
+    loop {
+        match rest.next()? {
+            '"' => return rest.next().is_none().then_some(text),
+            '\\' => text.push(rest.next().filter(|c| matches!(c, '"' | '\\'))?),
+            c => text.push(c),
+        }
     }
 }
 
 /// The error of an upload whose key another one has.
 pub fn key_reused() -> Error {
-    FieldError::of_header("Idempotency-Key", problems::KEY_REUSED)
+    FieldError::of_header("Idempotency-Key", value_error(KEY_REUSED))
 }
 
 /// The file of the first upload with the key of `upload`, as it was then. Fails if that was not the same upload.

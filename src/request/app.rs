@@ -45,6 +45,7 @@ pub struct App {
     /// What counts towards the share of young accounts.
     pub young_bytes: StoredBytes,
     pub signing_keys: Arc<SigningKeys>,
+    #[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "nothing is sealed"))]
     pub sealing_keys: Arc<SealingKeys>,
     pub refused_passwords: RefusedPasswords,
     pub hasher: PasswordHasher,

@@ -112,12 +112,6 @@ impl RequestContext<'_> {
         ids.try_into().map_err(|_| Error::Internal(format!("not {N} ids in the path")))
     }
 
-    /// The only parameter of the path, as the client sent it.
-    pub fn path_text(&self) -> Result<&str, Error> {
-        let param = self.path_params.first();
-        param.map(|param| &*param.text).ok_or_else(|| Error::Internal("no path parameter".into()))
-    }
-
     /// Whether the peer is on this host and no trusted proxy. It may be a proxy that the settings do not name, whose
     /// clients all have its address, so limits of an address do not hold for it.
     pub fn is_local_without_proxy(&self) -> bool {

@@ -23,6 +23,7 @@ pub enum Handler {
     /// A signed-in user, also by a personal access token.
     SignedIn(fn(&mut RequestContext, &SignedIn) -> Result<Response, Error>),
     /// An administrator, and not by a personal access token.
+    #[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "only for extras"))]
     Admin(fn(&mut RequestContext, &Admin) -> Result<Response, Error>),
     /// An administrator, also by a personal access token.
     SignedInAdmin(fn(&mut RequestContext, &SignedInAdmin) -> Result<Response, Error>),
@@ -32,6 +33,7 @@ pub enum Handler {
 
 /// A part of the service that the settings can switch off.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "some are extras"))]
 pub enum Feature {
     /// All that cannot be switched off.
     Core,

@@ -325,8 +325,10 @@ impl SignedInAdmin<'_> {
 }
 
 /// Proof that a request comes from an administrator, and not only by a personal access token, see [`CurrentUser`].
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "its user is asked by extras"))]
 pub struct Admin<'a>(SignedInAdmin<'a>);
 
+#[cfg(feature = "extras")]
 impl Admin<'_> {
     pub fn user(&self) -> &SignedIn {
         self.0.user()

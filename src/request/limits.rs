@@ -24,11 +24,9 @@ const SITE_FACTOR: u32 = 8;
 /// one after the other, to guess at another one or to keep the service busy.
 const SESSIONS_FACTOR: u32 = 4;
 
-/// Wrong codes of one network for an account in an hour, as `sql/second_factor/count_wrong_code.sql` counts them.
-const MAX_WRONG_CODES: u32 = 10;
-
 /// What a request counts against: the class of its endpoint, and further limits of some endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "oidc"), expect(dead_code, reason = "some are of extras"))]
 pub enum Limit {
     /// Endpoints at which passwords or tokens can be guessed, such as sign-in. Each has its own buckets, under the name
     /// given here.
@@ -240,6 +238,7 @@ fn refuse(context: &mut RequestContext, name: &'static str, decision: BucketDeci
 
 /// Gives a sign-in its tokens back that lacks only the code of the second factor, if that has not happened too often
 /// for the account. Then a user who signs in with a code needs no more of the limit than others.
+#[cfg(feature = "extras")]
 pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
     let Some(taken) = context.taken.take() else { return };
     let app = context.app;
@@ -258,15 +257,12 @@ pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
 }
 
 /// The error of a request with a code of a second factor, after too many wrong ones from the client's network; the
-/// headers of the response say so too. The database counts those, because several processes must not allow more.
+/// headers of the response say so too. The database counts those, because several processes must not allow more:
+/// `sql/second_factor/count_wrong_code.sql` has the limit.
+#[cfg(feature = "extras")]
 pub fn refuse_code(context: &mut RequestContext, wait: Duration) -> Error {
-    let decision = BucketDecision {
-        allowed: false,
-        limit: MAX_WRONG_CODES,
-        remaining: 0,
-        full_in: wait,
-        retry_in: wait,
-    };
+    let (limit, full_in, retry_in) = (10, wait, wait);
+    let decision = BucketDecision { allowed: false, limit, remaining: 0, full_in, retry_in };
     refuse(context, "second-factor", decision)
 }
 

@@ -41,8 +41,12 @@ pub fn authenticate(
     Ok((user_from_row(row), scope_from_row(row), row.get("credentials_version")))
 }
 
+/// Every scope with its name in JSON and the database, in the order of the variants.
+pub const SCOPES: [(&str, TokenScope); 3] =
+    [("all", TokenScope::All), ("read", TokenScope::Read), ("upload", TokenScope::Upload)];
+
 /// Reads the scope of a token.
 pub fn scope_from_row(row: &Row) -> TokenScope {
     // The table's check constraint admits no other word.
-    rules::choice(row.get("scope"), &TokenScope::CHOICES).unwrap_or_default()
+    rules::choice(row.get("scope"), &SCOPES).unwrap_or_default()
 }

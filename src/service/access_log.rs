@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::auth::personal_token;
+use crate::auth::PERSONAL_TOKEN_PREFIX;
 
 /// Longest part of a path that is logged, in bytes.
 const MAX_PATH: usize = 200;
@@ -42,7 +42,7 @@ pub fn loggable_path(path: &str, has_ids: bool) -> &str {
 /// Whether a client seems to have put an e-mail address or a token into the path. Signed tokens begin with an encoded
 /// brace, which is `ey`.
 fn is_private(path: &str) -> bool {
-    let is_token = |part: &str| personal_token::is_personal(part) || part.starts_with("ey");
+    let is_token = |part: &str| part.starts_with(PERSONAL_TOKEN_PREFIX) || part.starts_with("ey");
     let is_digit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_random = |part: &str| {
         part.len() >= TOKEN_LENGTH

@@ -309,6 +309,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "extras")]
     fn outcome(method: &str, path: &str) -> Result<(), String> {
         match find(&Config::of_test_database(), true, method, path) {
             Ok(_) => Ok(()),

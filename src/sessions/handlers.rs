@@ -5,15 +5,18 @@ use serde_json::json;
 use super::statements;
 use crate::error::Error;
 use crate::http::response::{self, Response};
-use crate::model::rules::{MAX_SESSIONS, SESSION_MEMORY};
+use crate::model::rules::{MAX_SESSIONS, MAX_USER_AGENT};
 use crate::request::context::RequestContext;
 use crate::request::identity::{Admin, CurrentUser};
+
+/// The most memory that a list takes, in bytes, see [`rules::FILE_MEMORY`](crate::model::rules::FILE_MEMORY).
+const LIST_MEMORY: usize = MAX_SESSIONS as usize * (2 * 4 * MAX_USER_AGENT + 1024);
 
 /// `GET /api/v1/auth/sessions`: the user's live sessions, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
     // The development admin is no account, so nothing is found for it.
     let max_age = context.app.config.session_max_age;
-    let db = context.database_with_room(MAX_SESSIONS as usize * SESSION_MEMORY);
+    let db = context.database_with_room(LIST_MEMORY);
     let sessions = statements::list(&db, user.id(), user.session(), max_age)?;
     let sessions = sessions.unwrap_or_default();
     response::json(200, &json!({ "sessions": sessions }))
@@ -31,7 +34,7 @@ pub fn end(context: &mut RequestContext, user: &CurrentUser) -> Result<Response,
 pub fn list_of_user(context: &mut RequestContext, admin: &Admin) -> Result<Response, Error> {
     let id = context.path_id()?;
     let (current, max_age) = (admin.user().session(), context.app.config.session_max_age);
-    let db = context.database_with_room(MAX_SESSIONS as usize * SESSION_MEMORY);
+    let db = context.database_with_room(LIST_MEMORY);
     let sessions = statements::list(&db, id, current, max_age)?;
     let sessions = sessions.ok_or(Error::UserNotFound)?;
     response::json(200, &json!({ "sessions": sessions }))

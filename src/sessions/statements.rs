@@ -1,14 +1,34 @@
 //! Lists and ends single sessions.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use postgres::Row;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::db::{Database, SqlParams, from_row, sql};
 use crate::error::Error;
 use crate::model::rules::MAX_SESSIONS;
-use crate::model::user::Session;
+use crate::model::timestamp::Timestamp;
+
+/// A session that has not ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct Session {
+    pub id: Uuid,
+    /// When the user signed in.
+    pub created_at: Timestamp,
+    /// When its refresh token was last replaced. `None` if it never was.
+    pub last_refreshed_at: Option<Timestamp>,
+    /// When it expires unless it is refreshed before.
+    pub expires_at: Timestamp,
+    /// The client's IP address at the last refresh, or at the sign-in if there was none. `None` if it is not known.
+    pub address: Option<IpAddr>,
+    /// The `User-Agent` of the same request, at most 200 characters. `None` if it had none.
+    pub user_agent: Option<String>,
+    /// Whether this is the session of the request's own access token.
+    pub is_current: bool,
+}
 
 /// The live sessions of a user, newest first, at most a thousand; `None` if there is no such account. `current` is
 /// the session of the request.

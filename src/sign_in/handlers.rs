@@ -56,26 +56,15 @@ pub fn register(context: &mut RequestContext) -> Result<Response, Error> {
     let response = if context.app.config.confirms_email() {
         confirmation::register(context, username, email, name, hash)?
     } else if username.is_some() {
-        let account = AccountFields {
-            username,
-            email: Some(email),
-            name,
-            password_hash: Some(hash),
-            ..AccountFields::default()
-        };
-        let user = accounts::insert(&context.db, &account, None).map_err(Error::at_registration)?;
+        let (email, password_hash) = (Some(email), Some(hash));
+        let fields = AccountFields { username, email, name, password_hash, ..Default::default() };
+        let user = accounts::insert(&context.db, &fields, None).map_err(Error::at_registration)?;
         context.account_in_log = Some(user.id);
         response::json(201, &user)?
     } else {
         let session = new_session(context, Uuid::new_v4(), None);
-        let user = statements::open_for_new_user(
-            &context.db,
-            &email,
-            name.as_deref(),
-            Some(&hash),
-            None,
-            &session,
-        )?;
+        let (db, name) = (&context.db, name.as_deref());
+        let user = statements::open_for_new_user(db, &email, name, Some(&hash), None, &session)?;
         let user = user.ok_or(Error::TakenAtRegistration(Unique::Email))?;
         context.account_in_log = Some(user.id);
         token_response(context.app, 201, &user, &session)?
@@ -104,7 +93,8 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     context.audits(RefusedAction::Login, context.account_in_log);
     let (account, check) = check_password(context, found, &password)?;
     let code = check_code(context, &account, code.as_deref())?;
-    let renewed = context.app.hasher.renew(&password, check, context.hash_request());
+    let renew = || context.app.hasher.renew(&password, context.hash_request());
+    let renewed = (check == PasswordCheck::RightButOutdated).then(renew).flatten();
     open_session(context, &account, renewed.as_deref(), code.as_ref(), None)
 }
 

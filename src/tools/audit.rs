@@ -14,7 +14,7 @@ use crate::audit::statements::from_row;
 use crate::config::Config;
 use crate::db::{Database, one_row, sql};
 use crate::error::Error;
-use crate::model::audit::{AuditEvent, AuditPosition};
+use crate::model::audit_event::{AuditEvent, AuditPosition};
 use crate::model::timestamp::Timestamp;
 use crate::serve::print;
 

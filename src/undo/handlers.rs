@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use super::statements::{self, Restorable};
+use super::statements::{self, DeletedFile, Restorable};
 use crate::error::{Error, Forbidden};
 use crate::files::statements as files;
 use crate::files::statements::{Deletion, FileQuery};
 use crate::http::file_response::metadata_response;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::file::DeletedFile;
 use crate::model::page::{Page, PageRequest};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;

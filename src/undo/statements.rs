@@ -1,14 +1,24 @@
 //! Deleted files, which are in the table `deleted_files` until nobody can restore them any more.
 
 use postgres::Row;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::db::{Database, sql};
 use crate::error::Error;
 use crate::files::statements::{FileQuery, from_row, matching_rows};
-use crate::model::file::{DeletedFile, FileQuotas};
+use crate::model::file::{File, FileQuotas};
 use crate::model::page::PageRequest;
 use crate::model::timestamp::Timestamp;
+
+/// A deleted file that its owner may restore.
+#[derive(Serialize)]
+pub struct DeletedFile {
+    #[serde(flatten)]
+    pub file: File,
+    pub deleted_at: Timestamp,
+    pub restorable_until: Timestamp,
+}
 
 /// Which deleted files to restore.
 pub enum Restorable {

@@ -85,7 +85,8 @@ fn a_read_only_database_serves_whoever_reads_and_refuses_whoever_changes_on_the_
     let [ann, root] = [api.sign_up("ann"), api.sign_up_admin("root")];
     let file = api.new_file(&ann, "a.txt", "text");
     parallel(16, |_| api.profile(&ann).expect(200));
-    let mut readers: Vec<(&str, Box<dyn Fn() -> Answer + Sync + '_>)> = vec![
+    type Reader<'a> = (&'a str, Box<dyn Fn() -> Answer + Sync + 'a>);
+    let mut readers: Vec<Reader> = vec![
         ("access token", Box::new(|| api.profile(&ann))),
         ("list", Box::new(|| api.list_files(&ann, ""))),
         ("download", Box::new(|| api.download(&ann, &file))),
