@@ -13,9 +13,10 @@ pub const SIGNATURE_BYTES: usize = 8192;
 
 /// The type under which a file of this name is stored whose part declares `declared` and whose content begins with
 /// `first`, up to [`SIGNATURE_BYTES`]. Browsers and programs name types by the end of a filename, if at all, and by many
-/// names. So a file is refused only if its declared type is not in the list, or if its content certainly shows another
-/// type that is not; a type that is declared wrongly, but is in the list, is corrected. Fails with
-/// [`Error::TypeNotAllowed`] or [`Error::TypeContradicted`].
+/// names. So a file is refused only if the list takes neither its declared type nor, for text, `text/plain`, or if its
+/// content certainly shows another type that is not listed; a type that is declared wrongly, but is in the list, is
+/// corrected. Of one that declares nothing, the type is found. Fails with [`Error::TypeNotAllowed`] or
+/// [`Error::TypeContradicted`].
 pub fn stored_type(
     declared: Option<&str>,
     filename: &str,
@@ -23,25 +24,21 @@ pub fn stored_type(
     types: &UploadTypes,
 ) -> Result<String, Error> {
     let is_text = is_utf8_text(first);
-    let shown = || shown_types(first, is_text, filename);
+    let shown = shown_types(first, is_text, filename);
+    let accepted = || shown.iter().find_map(|name| listed(name, types));
     let plain = |is_plain: bool| is_plain.then(|| listed("text/plain", types)).flatten();
     let not_allowed = |name: Option<&str>| {
         let accepted = types.iter().collect::<Vec<_>>().join(", ");
         Error::TypeNotAllowed { found: name.map(str::to_owned), accepted }
     };
     let Some(declared) = declared.and_then(declared_type) else {
-        let names = shown();
         let is_utf16 = first.starts_with(b"\xff\xfe") || first.starts_with(b"\xfe\xff");
-        let stored = names.iter().find_map(|name| listed(name, types));
-        let stored = stored.or_else(|| plain(is_text || is_utf16));
-        let stored = stored.or_else(|| listed(OCTET_STREAM, types));
-        let found = names.first().copied().or(is_text.then_some("text/plain"));
-        return stored.ok_or_else(|| not_allowed(found));
+        let stored = accepted().or_else(|| plain(is_text || is_utf16));
+        let found = shown.first().copied().or(is_text.then_some("text/plain"));
+        return stored.or_else(|| listed(OCTET_STREAM, types)).ok_or_else(|| not_allowed(found));
     };
-    // Windows with Office declares tables of values so.
     if is_text
-        && spellings(&declared).contains(&"application/vnd.ms-excel")
-        && filename.to_ascii_lowercase().ends_with(".csv")
+        && is_csv(&declared, filename)
         && let Some(stored) = listed("text/csv", types).or_else(|| plain(true))
     {
         return Ok(stored);
@@ -51,10 +48,7 @@ pub fn stored_type(
     let is_trusted = types.take_any() || (declared.starts_with("text/") && is_text);
     match Signature::of(first).filter(|one| !is_trusted && contradicts(one, &declared, is_text)) {
         None => Ok(stored),
-        Some(Signature { name: recognised, .. }) => {
-            let stored = shown().into_iter().find_map(|name| listed(name, types));
-            stored.ok_or(Error::TypeContradicted { declared, recognised })
-        }
+        Some(one) => accepted().ok_or(Error::TypeContradicted { declared, recognised: one.name }),
     }
 }
 
@@ -66,19 +60,18 @@ fn declared_type(text: &str) -> Option<String> {
     (is_media_type(&name) && !is_unknown).then_some(name)
 }
 
-/// Whether a type is one of text that is plain text to who does not know it (RFC 2046, 4.1.4). Pages are not, because
-/// what they say is in what browsers make of them.
+/// Whether a text of this type and name is a table of values in lines, which Windows with Office calls one of Excel.
+fn is_csv(name: &str, filename: &str) -> bool {
+    let is_of_excel = spellings(name).contains(&"application/vnd.ms-excel");
+    is_of_excel && filename.to_ascii_lowercase().ends_with(".csv")
+}
+
+/// Whether a type is a kind of text, which is plain text to who does not know it (RFC 2046, 4.1.4). HTML is none here:
+/// what it says is what browsers make of it.
 fn is_kind_of_text(name: &str) -> bool {
-    const OTHERS: [&str; 6] = [
-        "application/json",
-        "application/yaml",
-        "application/xml",
-        "text/javascript",
-        "application/sql",
-        "application/x-sh",
-    ];
-    let is_text = name.starts_with("text/") && name != "text/html";
-    is_text || spellings(name).iter().any(|known| OTHERS.contains(known))
+    const OTHERS: &str = "application/json application/yaml application/xml text/javascript application/sql \
+                          application/x-sh";
+    (name.starts_with("text/") && name != "text/html") || belongs(name, OTHERS)
 }
 
 /// Whether a file with this signature is certainly not of the declared type. Text proves little: only what is

@@ -105,8 +105,8 @@ pub fn shown_types<'a>(first: &'a [u8], is_text: bool, filename: &str) -> Vec<&'
     let mut names: Vec<_> = types_by_extension(filename).filter(is_near).collect();
     names.extend(entries);
     match shown {
-        // Other programs than Word write such files, too, so one that shows to be another is none of Word.
-        // The names of newer documents say no more: those with a password are such files, whatever they are.
+        // Other programs write such files, too, so what shows to be one of them is none of Word. The extensions of newer
+        // documents show nothing: with a password each of them is such a file.
         OLE_FILE if names.iter().all(|name| belongs(name, ZIP)) => {
             names.extend(["application/x-ole-storage", OLE_FILE]);
         }
@@ -137,15 +137,15 @@ fn is_svg(first: &[u8]) -> bool {
     }
 }
 
-/// Beginnings of the paths of entries in ZIP archives, those in which only packages of Office (ECMA-376, part 2) have
-/// such names first.
-const ENTRIES: [(&[u8], &str); 6] = [
-    (b"word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-    (b"xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
-    (b"ppt/", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
-    (b"AndroidManifest.xml", "application/vnd.android.package-archive"),
-    (b"META-INF/MANIFEST.MF", "application/java-archive"),
-    (b"doc.kml", "application/vnd.google-earth.kmz"),
+/// Whether it is so in packages of Office alone (ECMA-376, part 2), how the path of an entry in a ZIP archive begins, and
+/// the type that this shows.
+const ENTRIES: [(bool, &[u8], &str); 6] = [
+    (true, b"word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    (true, b"xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    (true, b"ppt/", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    (false, b"AndroidManifest.xml", "application/vnd.android.package-archive"),
+    (false, b"META-INF/MANIFEST.MF", "application/java-archive"),
+    (false, b"doc.kml", "application/vnd.google-earth.kmz"),
 ];
 
 /// The type that the first entries of a ZIP archive show: by the content of the one that says so, as in OpenDocument and
@@ -160,14 +160,13 @@ fn zip_type(first: &[u8]) -> Option<&str> {
         let content = header.get(30 + length + number(header, 28, 2)?..)?;
         if name == b"mimetype" {
             let text = str::from_utf8(content.get(..size)?).ok()?;
-            let is_exact = is_media_type(text) && text == text.to_ascii_lowercase();
-            return (is_exact && !text.contains('*') && belongs(text, ZIP)).then_some(text);
+            let is_exact = !text.contains(|c: char| c == '*' || c.is_ascii_uppercase());
+            return (is_exact && is_media_type(text) && belongs(text, ZIP)).then_some(text);
         }
-        is_package |= [&b"[Content_Types].xml"[..], b"_rels/", b"docProps/"]
-            .iter()
-            .any(|part| name.starts_with(part));
-        let known = ENTRIES.iter().skip(if is_package { 0 } else { 3 });
-        if let Some((_, found)) = known.into_iter().find(|(path, _)| name.starts_with(path)) {
+        let parts: [&[u8]; 3] = [b"[Content_Types].xml", b"_rels/", b"docProps/"];
+        is_package |= parts.iter().any(|part| name.starts_with(part));
+        let mut known = ENTRIES.iter().filter(|(of_package, ..)| is_package || !of_package);
+        if let Some((.., found)) = known.find(|(_, path, _)| name.starts_with(path)) {
             return Some(found);
         }
         rest = content.get(size..)?;

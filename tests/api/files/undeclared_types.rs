@@ -113,7 +113,7 @@ fn the_extension_decides_within_the_family_that_the_content_shows() {
         ("a.ttf", b"\0\x01\0\0\0\x0c".to_vec(), Some("font/ttf")),
         ("a.otf", b"OTTO\0\x0c".to_vec(), Some("font/otf")),
         ("a.ttc", b"ttcf\0\x01\0\0".to_vec(), Some("font/collection")),
-        ("a.woff2", b"wOF2OTTO".to_vec(), Some("font/woff2")),
+        ("a.woff2", b"wOF2OTTO\0".to_vec(), Some("font/woff2")),
         ("a.ogv", b"OggS\0\x02".to_vec(), Some("video/ogg")),
         ("a.mkv", b"\x1a\x45\xdf\xa3\x80".to_vec(), Some("video/x-matroska")),
         ("a.webm", matroska("webm"), Some("video/webm")),
