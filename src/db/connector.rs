@@ -237,11 +237,10 @@ fn begin_session(client: &mut Client) -> Option<(String, String)> {
     let sql =
         concat!("BEGIN;", sql!("db/database/session"), ";COMMIT;", sql!("db/database/timeline"));
     let messages = client.simple_query(sql).ok()?;
-    // The last row is the timeline.
-    messages.iter().rev().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => {
-            Some((row.get("system")?.to_owned(), row.get("timeline")?.to_owned()))
-        }
+    let mut rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
-    })
+    });
+    let timeline = rows.next_back()?; // those before are of the settings
+    Some((timeline.get("system")?.to_owned(), timeline.get("timeline")?.to_owned()))
 }

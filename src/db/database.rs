@@ -180,6 +180,7 @@ impl Database {
 
     /// Runs a query that notes something, such as the hour in which a token was used, beside a request that only reads:
     /// it goes on without the note where that cannot be stored. `what` is named in the log then.
+    #[cfg(feature = "extras")]
     pub fn note(&self, sql: &'static str, params: SqlParams, what: &str) {
         let is_worth_trying = !self.pool.refuses_changes();
         if let Some(Err(error)) = is_worth_trying.then(|| self.write(sql, params)) {
