@@ -11,13 +11,15 @@ const OF_MESSAGE: [&str; 5] = ["composing", "MAIL FROM", "RCPT TO", "DATA", "mes
 /// Why a message was not sent. Shown as the step and the cause, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailError {
-    /// The step of the delivery that failed: `composing`, `connecting`, `greeting` (the server's first reply), `EHLO`,
-    /// `STARTTLS`, `TLS` (the handshake), `AUTH`, `MAIL FROM`, `RCPT TO`, `DATA`, or `message` (the message itself,
-    /// and the reply to it).
+    /// The step of the delivery that failed: `composing`, `connecting`, `greeting` (the server's first reply), `EHLO` (or
+    /// `HELO`), `STARTTLS`, `TLS` (the handshake), `AUTH mechanism` (the choice of one), `AUTH`, `MAIL FROM`, `RCPT TO`,
+    /// `DATA`, or `message` (the message itself, and the reply to it).
     pub step: &'static str,
     /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
     /// no e-mail address.
     pub cause: String,
+    /// The code of the server's reply, if that is the cause.
+    pub code: Option<u16>,
     /// True if this message is refused finally: another attempt would fail as well. False if the server cannot be
     /// reached, cannot take the message now, or does not accept the settings: another attempt may succeed.
     pub is_final: bool,
@@ -25,11 +27,11 @@ pub struct MailError {
 
 impl MailError {
     pub(super) fn rejected(step: &'static str, cause: impl Into<String>) -> MailError {
-        MailError { step, cause: cause.into(), is_final: true }
+        MailError { step, cause: cause.into(), code: None, is_final: true }
     }
 
     pub(super) fn unavailable(step: &'static str, cause: impl Into<String>) -> MailError {
-        MailError { step, cause: cause.into(), is_final: false }
+        MailError { step, cause: cause.into(), code: None, is_final: false }
     }
 
     /// The error of a negative reply. A reply in the 500s is final if it refuses the message. Before `MAIL FROM` it
@@ -38,7 +40,7 @@ impl MailError {
     pub(super) fn refused(step: &'static str, reply: &Reply) -> MailError {
         let is_about_message = OF_MESSAGE.contains(&step) && !(530..540).contains(&reply.code);
         let is_final = reply.code / 100 == 5 && is_about_message;
-        MailError { step, cause: reply.to_string(), is_final }
+        MailError { step, cause: reply.to_string(), code: Some(reply.code), is_final }
     }
 
     /// Whether the server takes no message at the moment, so that others would fail as well.

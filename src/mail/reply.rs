@@ -24,14 +24,14 @@ impl fmt::Display for Reply {
 }
 
 /// The extensions that the server offers in its reply to `EHLO`.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Extensions {
     pub start_tls: bool,
     /// Whether it takes addresses other than ASCII (`SMTPUTF8`, RFC 6531) and, as those need, messages with bytes other
     /// than ASCII (`8BITMIME`, RFC 6152).
     pub utf8: bool,
-    pub auth_plain: bool,
-    pub auth_login: bool,
+    /// The names of the mechanisms of `AUTH` (RFC 4954), in upper case.
+    pub mechanisms: Vec<String>,
 }
 
 impl Extensions {
@@ -45,12 +45,13 @@ impl Extensions {
                 (words.next() == Some(keyword)).then(|| words.collect::<Vec<_>>())
             })
         };
-        let mechanisms = line("AUTH").unwrap_or_default();
+        let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let is_name = |word: &&str| word.len() <= 20 && word.bytes().all(is_in_name);
+        let mechanisms = line("AUTH").into_iter().flatten().filter(is_name);
         Extensions {
             start_tls: line("STARTTLS").is_some(),
             utf8: line("SMTPUTF8").is_some() && line("8BITMIME").is_some(),
-            auth_plain: mechanisms.contains(&"PLAIN"),
-            auth_login: mechanisms.contains(&"LOGIN"),
+            mechanisms: mechanisms.map(str::to_owned).collect(),
         }
     }
 }
@@ -68,10 +69,10 @@ mod tests {
             250,
             &["starttls", "Auth login plain", "smtputf8", "8bitmime", "SIZE 100"],
         ));
-        let all = Extensions { start_tls: true, utf8: true, auth_plain: true, auth_login: true };
-        assert_eq!(found, Extensions { start_tls: false, ..all }, "the first line is a name");
-        let found =
-            Extensions::of(&reply(250, &["host", "STARTTLSX", "SMTPUTF8", "AUTH CRAM-MD5"]));
+        let mechanisms = ["LOGIN", "PLAIN"].map(str::to_owned).to_vec();
+        let expected = Extensions { start_tls: false, utf8: true, mechanisms };
+        assert_eq!(found, expected, "the first line is a name");
+        let found = Extensions::of(&reply(250, &["host", "STARTTLSX", "SMTPUTF8", "AUTHX PLAIN"]));
         assert_eq!(found, Extensions::default(), "SMTPUTF8 needs 8BITMIME");
     }
 }

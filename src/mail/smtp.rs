@@ -117,12 +117,17 @@ pub struct SmtpSession<'a> {
 }
 
 impl SmtpSession<'_> {
-    /// Introduces this host and learns what the server offers.
+    /// Introduces this host and learns what the server offers: nothing, if it does not know `EHLO` (RFC 5321, 3.2).
     fn ehlo(&mut self) -> Result<(), MailError> {
         let address = self.stream.local_address().map_err(failed("EHLO"))?;
         let name = client_name(rustix::system::uname().nodename().to_str().ok(), address);
-        let reply = self.command("EHLO", &format!("EHLO {name}"))?;
-        self.extensions = Extensions::of(&reply);
+        self.extensions = match self.command("EHLO", &format!("EHLO {name}")) {
+            Err(error) if matches!(error.code, Some(500 | 502)) => {
+                self.command("EHLO", &format!("HELO {name}"))?;
+                Extensions::default()
+            }
+            outcome => Extensions::of(&outcome?),
+        };
         Ok(())
     }
 
@@ -173,11 +178,13 @@ impl SmtpSession<'_> {
     /// Signs in with `AUTH PLAIN` (RFC 4616), or else with `AUTH LOGIN`, because some servers offer nothing else.
     fn authenticate(&mut self, user: &SmtpUser) -> Result<(), MailError> {
         let (name, password) = (&user.name, user.password.expose());
-        if self.extensions.auth_plain {
+        let offered = &self.extensions.mechanisms;
+        let is_offered = |mechanism| offered.iter().any(|one| one == mechanism);
+        if is_offered("PLAIN") {
             let response = BASE64_STANDARD.encode(format!("\0{name}\0{password}"));
             let command = format!("AUTH PLAIN {response}");
             self.send("AUTH", &command, "AUTH PLAIN (not shown)")?;
-        } else if self.extensions.auth_login {
+        } else if is_offered("LOGIN") {
             self.send("AUTH", "AUTH LOGIN", "AUTH LOGIN")?;
             // The server asks for the user first, then for the password, in texts that differ between servers.
             self.reply("AUTH", 3)?;
@@ -185,8 +192,10 @@ impl SmtpSession<'_> {
             self.reply("AUTH", 3)?;
             self.send("AUTH", &BASE64_STANDARD.encode(password), "(password, not shown)")?;
         } else {
-            let cause = "the server offers neither PLAIN nor LOGIN";
-            return Err(MailError::unavailable("AUTH", cause));
+            let others =
+                if offered.is_empty() { "" } else { &format!("{}, and ", offered.join(" ")) };
+            let cause = format!("the server offers {others}neither PLAIN nor LOGIN");
+            return Err(MailError::unavailable("AUTH mechanism", cause));
         }
         self.reply("AUTH", 2).map(drop)
     }

@@ -61,6 +61,10 @@ fn missing_settings(config: &Config) -> Vec<String> {
 
 /// Returns what an administrator can do about the error.
 pub fn advice(error: &MailError) -> &'static str {
+    if error.code.is_some_and(|code| code / 100 == 4) {
+        return "The server refuses for now, as if it were busy, or did not know the sender yet (greylisting): try again in \
+                some minutes, as the service does by itself.";
+    }
     match error.step {
         "composing" => "Check the address after --to.",
         "connecting" => {
@@ -77,9 +81,13 @@ pub fn advice(error: &MailError) -> &'static str {
              authority must be trusted by this system (or be in the file that SSL_CERT_FILE names); smtps:// is for \
              port 465, smtp:// for 587 and 25."
         }
+        "AUTH mechanism" => {
+            "Neither the user nor the password is wrong, but the server takes no password, or not on this port (587 and 465 \
+             usually do). Use a relay that takes one, or an app password if the provider has those."
+        }
         "AUTH" => {
             "Check the user and the password in CLOAKROOM_SMTP_URL; characters such as @ : / % are written as %40 %3A \
-             %2F %25. Some providers require a separate password for each application."
+             %2F %25. Some providers require a separate password for each application, or SMTP to be switched on first."
         }
         "MAIL FROM" => {
             "The server does not accept this sender: check CLOAKROOM_MAIL_FROM, and whether the server asks for a user \

@@ -195,6 +195,7 @@ impl Dialogue<'_> {
             let (verb, argument) = line.split_once(' ').unwrap_or((&line, ""));
             match verb.to_ascii_uppercase().as_str() {
                 "EHLO" => dialogue.ehlo(argument)?,
+                "HELO" => dialogue.send("250 test")?,
                 "STARTTLS" => dialogue.start_tls()?,
                 "AUTH" => dialogue.auth(argument)?,
                 "MAIL" => dialogue.mail(argument)?,

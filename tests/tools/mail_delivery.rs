@@ -116,10 +116,70 @@ fn the_user_and_the_password_of_the_url_are_decoded_and_never_shown() {
         expect_failure(send(&server.url_with(None), &[]), "MAIL FROM: 530 5.7.0");
         server.wait_for(1);
     }
-    let options =
-        SmtpOptions { user: Some(USER), mechanisms: "CRAM-MD5", ..SmtpOptions::default() };
-    let server = SmtpServer::start(options);
-    expect_failure(send(&server.url(), &[]), "AUTH: the server offers neither PLAIN nor LOGIN");
+}
+
+#[test]
+fn a_server_that_takes_no_password_is_told_from_a_wrong_password() {
+    let advice = "Neither the user nor the password is wrong";
+    for (mechanisms, offered) in [
+        ("XOAUTH2", "XOAUTH2, and "),
+        ("CRAM-MD5 DIGEST-MD5", "CRAM-MD5 DIGEST-MD5, and "),
+        // None of the server's text but names of mechanisms (RFC 4422, 3.1).
+        ("bo@example.com \u{1b}[2J NTLM", "NTLM, and "),
+        ("", ""),
+    ] {
+        let server = SmtpServer::start(SmtpOptions {
+            user: Some(USER),
+            mechanisms,
+            ..SmtpOptions::default()
+        });
+        let error = format!("AUTH mechanism: the server offers {offered}neither PLAIN nor LOGIN. ");
+        let output = expect_failure(send(&server.url(), &[]), &error);
+        output.reports(advice).reports("a relay").reports("an app password");
+        assert_eq!(server.count(SmtpStep::Auth), 0);
+    }
+}
+
+#[test]
+fn a_refusal_for_now_is_told_from_one_for_good() {
+    let now = "refuses for now";
+    for (step, reply, is_for_now) in [
+        (SmtpStep::Greeting, "421 4.7.0 too many connections", true),
+        (SmtpStep::Ehlo, "421 4.3.2 closing", true),
+        (SmtpStep::Auth, "454 4.7.0 temporary authentication failure", true),
+        (SmtpStep::Mail, "451 4.7.1 greylisted", true),
+        (SmtpStep::Rcpt, "451 4.7.1 greylisted", true),
+        (SmtpStep::Rcpt, "450 4.2.0 greylisted", true),
+        (SmtpStep::Content, "451 4.7.1 greylisted", true),
+        (SmtpStep::Rcpt, "550 5.1.1 unknown", false),
+        (SmtpStep::Mail, "550 5.7.1 not you", false),
+        (SmtpStep::Auth, "535 5.7.139 disabled for the tenant", false),
+        (SmtpStep::Content, "554 5.7.1 spam", false),
+    ] {
+        let server = SmtpServer::start(SmtpOptions { user: Some(USER), ..SmtpOptions::default() });
+        server.misbehave(step, Misbehaviour::Reply(reply));
+        let output = expect_failure(send(&server.url(), &[]), &reply[..9]);
+        assert_eq!(output.err().contains(now), is_for_now, "{reply}: {}", output.err());
+    }
+}
+
+/// RFC 5321, 3.2: the server is older than RFC 1869.
+#[test]
+fn a_server_that_does_not_know_ehlo_is_greeted_with_helo() {
+    for reply in ["500 unknown", "502 5.5.1 not implemented"] {
+        let server = SmtpServer::start(SmtpOptions::default());
+        server.misbehave(SmtpStep::Ehlo, Misbehaviour::Reply(reply));
+        send(&server.url(), &[]).exits(0).prints("\n> HELO ");
+        assert_eq!(server.wait_for(1)[0].parameters, "");
+        // It has no extensions.
+        let output = send(&server.url_with(Some(USER)), &[]);
+        expect_failure(output, "AUTH mechanism: the server offers neither PLAIN nor LOGIN. ");
+        expect_failure(send_to("j\u{f6}rg@example.com", &server.url(), &[]), "RCPT TO: ");
+    }
+    let server = SmtpServer::start(SmtpOptions::default());
+    server.misbehave(SmtpStep::Ehlo, Misbehaviour::Reply("550 5.7.1 no"));
+    let output = expect_failure(send(&server.url(), &[]), "EHLO: 550 5.7.1. ");
+    assert!(!output.out().contains("> HELO"), "{}", output.out());
 }
 
 #[test]
