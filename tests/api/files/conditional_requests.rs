@@ -130,7 +130,7 @@ fn a_file_is_changed_and_deleted_only_in_the_state_that_the_request_names() {
     let file = api.new_file(&ann, "a.txt", "content");
     let path = format!("/uploads/{file}");
     let unmet = |request: Request| request.header("If-Match", "\"99\"").send();
-    unmet(api.request("PUT", &path).by(&ann).json(json!({"is_public": 1})))
+    unmet(api.request("PUT", &path).by(&ann).json(json!({"is_public": 2})))
         .invalid(&[("body.is_public", "bool_type")]);
     unmet(api.request("PUT", &path).by(&bob).json(json!({}))).expect(403);
     unmet(api.request("DELETE", &path).by(&bob)).expect(403);

@@ -208,7 +208,7 @@ fn an_update_changes_what_is_given_and_nothing_else() {
         update(body).expect(200).has(expected);
     }
     let long =
-        json!({"filename": "x".repeat(256), "description": "x".repeat(4097), "is_public": "yes"});
+        json!({"filename": "x".repeat(256), "description": "x".repeat(4097), "is_public": "maybe"});
     update(long).invalid(&[
         ("body.filename", "string_too_long"),
         ("body.description", "string_too_long"),
@@ -231,7 +231,7 @@ fn an_update_changes_what_is_given_and_nothing_else() {
     assert!(file["uploaded_at"].is_string(), "{file}");
     let listed = api.list_files(&ann, "").expect(200).json();
     assert_eq!(listed["items"][0]["uploaded_at"], file["upload_date"]);
-    update(json!({"filename": "..", "description": 1, "is_public": 1})).invalid(&[
+    update(json!({"filename": "..", "description": 1, "is_public": 2})).invalid(&[
         ("body.filename", "value_error"),
         ("body.description", "string_type"),
         ("body.is_public", "bool_type"),
