@@ -67,6 +67,8 @@ const RULES: &[Rule] = &[
         "token::only_administrators_sign_in_with_passwords_if_the_settings_say_so"),
     ("An identity is joined by its owner, who has just proven it", "",
         "identity::an_identity_is_joined_by_its_owner_who_has_just_proven_it"),
+    ("An account that it makes has the address that is confirmed", "",
+        "identity::an_account_that_an_identity_makes_has_the_address_that_the_provider_has_confirmed"),
     ("The owner is told", "", "identity::a_mail_tells_the_owner_of_a_new_identity"),
     ("One account has an identity", "", "identity::of_two_accounts_that_join_one_identity_at_once_one_has_it"),
     ("What ends an identity ends its sessions and all tokens", "", "identity::what_ends_an_identity"),
