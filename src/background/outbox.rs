@@ -96,7 +96,9 @@ impl OutboxSender {
                 return Ok(Next::Continue);
             }
             Ok(Err(error)) => error,
-            Err(Error::Internal(cause)) => MailError { step: "composing", cause, is_final: false },
+            Err(Error::Internal(cause)) => {
+                MailError { step: "composing", cause, code: None, is_final: false }
+            }
             // The database is away, which says nothing about the message.
             Err(error) => return Err(error),
         };
