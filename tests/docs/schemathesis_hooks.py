@@ -6,6 +6,7 @@ Those for whole endpoints are in schemathesis.toml.
 import base64
 import json
 import pathlib
+import re
 
 import schemathesis
 from schemathesis.core.failures import AcceptedNegativeData
@@ -91,9 +92,20 @@ def is_no_filename(case, response):
 
 
 def is_trimmed(case, response):
-    """Names are trimmed before they are measured. As a pattern this would be hard to read."""
-    name = case.body.get("name") if isinstance(case.body, dict) else None
-    return isinstance(name, str) and name != name.strip()
+    """Names and addresses are trimmed before they are measured. As a pattern this would be hard to read."""
+    body = case.body if isinstance(case.body, dict) else {}
+    names = [body.get(name) for name in ("name", "username", "email")]
+    return any(isinstance(name, str) and name != name.strip() for name in names)
+
+
+def has_value_of_a_form(case, response):
+    """A boolean may also be 0, 1 or a word as in forms, and a whole number a text. The document has the usual types."""
+    words = {"true", "t", "yes", "y", "on", "false", "f", "no", "n", "off"}
+    values = [*(case.body.values() if isinstance(case.body, dict) else ()), *(case.query or {}).values()]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    texts = [value.strip().lower() for value in values if isinstance(value, str)]
+    return any(value in (0, 1) for value in numbers) or any(
+        text in words or re.fullmatch(r"[+-]?[0-9]+([.]0+)?", text) for text in texts)
 
 
 def has_empty_filter(case, response):
@@ -154,6 +166,7 @@ EXCEPTIONS = [
     (RejectedPositiveData, has_many_parts),
     (AcceptedNegativeData, sends_text_beside_file),
     (AcceptedNegativeData, is_trimmed),
+    (AcceptedNegativeData, has_value_of_a_form),
     (AcceptedNegativeData, has_empty_filter),
     (AcceptedNegativeData, has_both_names),
     (AcceptedNegativeData, is_blank),
