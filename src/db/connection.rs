@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Row, Statement};
+use postgres::{Client, Row, RowIter, Statement};
 use r2d2_postgres::r2d2::ManageConnection;
 
 use super::connector::Connector;
@@ -47,12 +47,41 @@ impl DatabaseConnection {
         params: SqlParams,
         timeout: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
-        self.run(timeout, |this| match this.query_prepared(sql, params) {
-            Err(error) if is_stale_plan(&error) => {
-                this.statements.remove(&key(sql));
-                this.query_prepared(sql, params)
+        self.run_prepared(sql, timeout, |client, statement| client.query(statement, params))
+    }
+
+    /// Like [`DatabaseConnection::query`], but `read` is given each row when it arrives, while the server still looks
+    /// for the next ones, so that they are never all in memory.
+    pub fn query_rows<T>(
+        &mut self,
+        sql: &'static str,
+        params: SqlParams,
+        timeout: Duration,
+        read: impl Fn(RowIter) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        self.run_prepared(sql, timeout, |client, statement| {
+            read(client.query_raw(statement, params.iter().copied())?)
+        })
+    }
+
+    /// Runs `query` with the statement of `sql`, and once more if its plan has become stale by a change of the schema.
+    /// PostgreSQL says so before the first row.
+    fn run_prepared<T>(
+        &mut self,
+        sql: &'static str,
+        timeout: Duration,
+        query: impl Fn(&mut Client, &Statement) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        self.run(timeout, |this| {
+            let statement = this.prepare(sql)?;
+            match query(&mut this.client, &statement) {
+                Err(error) if is_stale_plan(&error) => {
+                    this.statements.remove(&key(sql));
+                    let statement = this.prepare(sql)?;
+                    query(&mut this.client, &statement)
+                }
+                outcome => outcome,
             }
-            outcome => outcome,
         })
     }
 
@@ -99,21 +128,14 @@ impl DatabaseConnection {
         Ok(())
     }
 
-    /// Runs `sql`, which is prepared at its first use on this connection.
-    fn query_prepared(
-        &mut self,
-        sql: &'static str,
-        params: SqlParams,
-    ) -> Result<Vec<Row>, postgres::Error> {
-        let statement = match self.statements.get(&key(sql)) {
-            Some(statement) => statement.clone(),
-            None => {
-                let statement = self.client.prepare(sql)?;
-                self.statements.insert(key(sql), statement.clone());
-                statement
-            }
-        };
-        self.client.query(&statement, params)
+    /// Returns the statement of `sql`, which is prepared at its first use on this connection.
+    fn prepare(&mut self, sql: &'static str) -> Result<Statement, postgres::Error> {
+        if let Some(statement) = self.statements.get(&key(sql)) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql)?;
+        self.statements.insert(key(sql), statement.clone());
+        Ok(statement)
     }
 
     /// Asks the server for an empty answer, which must come within `wait`.

@@ -120,11 +120,11 @@ impl Database {
     /// is called anew if it is repeated. Only a few of these queries run at a time, because otherwise they could take
     /// all connections. Fails with [`Error::TimedOut`] if the wait for the others or the statement is not over by
     /// `deadline`.
-    pub fn read_bulk(
+    pub fn read_bulk<T>(
         &self,
         deadline: Instant,
-        query: impl Fn(&mut DatabaseConnection, Duration) -> Result<Vec<Row>, postgres::Error>,
-    ) -> Result<Vec<Row>, Error> {
+        query: impl Fn(&mut DatabaseConnection, Duration) -> Result<T, postgres::Error>,
+    ) -> Result<T, Error> {
         let left = || deadline.saturating_duration_since(Instant::now());
         let _permit = self.pool.bulk_permits.acquire((), left()).ok_or(Error::TimedOut)?;
         let limit = self.pool.timeout;

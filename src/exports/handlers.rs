@@ -74,10 +74,10 @@ fn export(
     let read = move |deadline| {
         let Some(after) = next else { return Ok(None) };
         let header = (after == ExportPosition::START).then(|| COLUMNS.join(","));
-        let (mut csv, pattern) = (CsvRows::new(header.as_deref()), email_pattern.as_deref());
-        let add = |user: &ExportedUser| write_user(&mut csv, user);
-        next = statements::batch(&db, pattern, after, limit as i64, deadline, add)?;
-        limit = csv.capacity();
+        let start = || CsvRows::new(header.as_deref());
+        let (pattern, rows) = (email_pattern.as_deref(), limit as i64);
+        let (csv, end) = statements::batch(&db, pattern, after, rows, deadline, start, write_user)?;
+        (next, limit) = (end, csv.capacity());
         Ok(Some(csv.finish()))
     };
     let response = export_response(context, user, ("users", has_mark), read, permits, deadline)?;

@@ -3,14 +3,15 @@
 
 use std::time::Instant;
 
-use postgres::Row;
+use postgres::fallible_iterator::{self, FallibleIterator};
 use postgres::types::Type;
+use postgres::{Row, RowIter};
 use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
 use crate::accounts::statements as accounts;
-use crate::db::{Database, TypedParams, column_numbers, like_pattern, one_row, sql};
+use crate::db::{Database, SqlParams, TypedParams, column_numbers, like_pattern, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
@@ -73,32 +74,53 @@ pub struct ExportedUser<'a> {
     pub total_storage_used: i64,
 }
 
-/// Reads the accounts that follow `after`, at most `limit`, and calls `add` with each of them, in the order of the
-/// export, until it returns false for one, which is the first of the next batch. Returns the position of the last one
-/// before that; `None` is the end of the export. Fails with [`Error::TimedOut`] if the batch is not read by `deadline`.
-pub fn batch(
+/// Reads the accounts that follow `after`, at most `limit`, and calls `add` with each of them when it arrives, in the
+/// order of the export, until it returns false for one, which is the first of the next batch. Returns the value of
+/// `start` to which they were added, and the position of the last one; `None` is the end of the export. If the
+/// connection breaks, it begins again with another value of `start`. Fails with [`Error::TimedOut`] if the batch is not
+/// read by `deadline`.
+pub fn batch<T>(
     db: &Database,
     email_pattern: Option<&str>,
     after: ExportPosition,
     limit: i64,
     deadline: Instant,
-    mut add: impl FnMut(&ExportedUser) -> bool,
-) -> Result<Option<ExportPosition>, Error> {
+    start: impl Fn() -> T,
+    add: impl Fn(&mut T, &ExportedUser) -> bool,
+) -> Result<(T, Option<ExportPosition>), Error> {
     let ExportPosition(at, id) = after;
-    let rows = db.read_bulk(deadline, |connection, timeout| match &email_pattern {
-        None => connection.query(sql!("exports/batch"), &[&at, &id, &limit], timeout),
+    db.read_bulk(deadline, |connection, timeout| match &email_pattern {
+        None => {
+            let params: SqlParams = &[&at, &id, &limit];
+            let read = |rows: RowIter| read_rows(rows, limit, start(), &add);
+            connection.query_rows(sql!("exports/batch"), params, timeout, read)
+        }
         Some(pattern) => {
             let (at, id) = ((&at as _, Type::TIMESTAMPTZ), (&id as _, Type::UUID));
             let params: TypedParams = &[at, id, (&limit, Type::INT8), (pattern, Type::TEXT)];
-            connection.query_unprepared(sql!("exports/batch_of_email"), params, timeout)
+            let sql = sql!("exports/batch_of_email");
+            let rows = connection.query_unprepared(sql, params, timeout)?;
+            read_rows(fallible_iterator::convert(rows.into_iter().map(Ok)), limit, start(), &add)
         }
-    })?;
-    let columns = rows.first().map(|row| column_numbers(row, COLUMNS));
-    let users = rows.iter().zip(columns.iter().cycle()).map(|(row, it)| from_columns(row, it));
-    let last = users.take_while(|user| add(user)).enumerate().last();
+    })
+}
+
+/// Adds the rows of a batch to `total`, as [`batch`] says.
+fn read_rows<T>(
+    mut rows: impl FallibleIterator<Item = Row, Error = postgres::Error>,
+    limit: i64,
+    mut total: T,
+    add: impl Fn(&mut T, &ExportedUser) -> bool,
+) -> Result<(T, Option<ExportPosition>), postgres::Error> {
+    let (mut columns, mut last, mut count, mut fits) = (None, None, 0, true);
+    while let Some(row) = rows.next()? {
+        let user = from_columns(&row, columns.get_or_insert_with(|| column_numbers(&row, COLUMNS)));
+        fits = fits && add(&mut total, &user);
+        last = if fits { Some(ExportPosition(user.created_at.0, user.id)) } else { last };
+        count += 1;
+    }
     // Fewer rows than asked for are the last ones.
-    let last = last.filter(|(n, _)| n + 1 < rows.len() || rows.len() as i64 == limit);
-    Ok(last.map(|(_, user)| ExportPosition(user.created_at.0, user.id)))
+    Ok((total, last.filter(|_| !fits || count == limit)))
 }
 
 /// The columns of an [`ExportedUser`]. Clients know the cells of a CSV file by the same names.

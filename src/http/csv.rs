@@ -31,20 +31,25 @@ impl CsvRows {
         CsvRows { end: bytes.len(), bytes, rows: 0 }
     }
 
-    /// Writes a cell of text that a user chose; `None` is an empty cell. See [`without_formulas`].
+    /// Writes a cell of text that a user chose, quoted if necessary; `None` is an empty cell. See
+    /// [`without_formulas`].
     pub fn text(&mut self, text: Option<&str>) {
-        self.cell(without_formulas(text.unwrap_or_default()).as_bytes());
+        let text = text.unwrap_or_default();
+        // Hardly any cell needs more than this one look at its bytes.
+        let is_special = |byte| matches!(byte, b'"' | b',' | b';' | b'\t' | b'\r' | b'\n');
+        if !text.bytes().any(is_special) && !text.starts_with(FORMULA_SIGNS) {
+            return self.cell(text);
+        }
+        let text = without_formulas(text);
+        match text.contains(['"', ',', '\r', '\n']) {
+            true => self.cell(["\"", &text.replace('"', "\"\""), "\""].concat()),
+            false => self.cell(text.as_bytes()),
+        }
     }
 
-    /// Writes a cell as it is, quoted if necessary.
+    /// Writes a cell as it is. It must have no quote, comma or line break, as numbers, times and ids have none.
     pub fn cell(&mut self, bytes: impl AsRef<[u8]>) {
-        let bytes = bytes.as_ref();
-        if bytes.iter().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n')) {
-            let parts: Vec<_> = bytes.split(|byte| *byte == b'"').collect();
-            self.bytes.extend([b"\"", &parts.join(&b"\"\""[..])[..], b"\""].concat());
-        } else {
-            self.bytes.extend_from_slice(bytes);
-        }
+        self.bytes.extend_from_slice(bytes.as_ref());
         self.bytes.push(b',');
     }
 
