@@ -97,15 +97,20 @@ fn assert_exemplary(operation: &Operation, answer: &Answer) {
 }
 
 #[test]
-fn every_body_has_named_examples_and_all_answers_are_as_the_examples_show() {
+fn every_body_but_a_form_has_named_examples_and_all_answers_are_as_the_examples_show() {
     let document = everything();
     let all = Everything::start();
     let mut sent = 0;
     for operation in Operation::all(&document) {
-        let nothing = json!({});
+        let (nothing, form) = (json!({}), json!({ "description": "For visitors" }));
         let mut bodies = Vec::new();
         for (media_type, content) in operation.bodies() {
-            let examples: Vec<_> = operation.examples(content).collect();
+            let mut examples: Vec<_> = operation.examples(content).collect();
+            if media_type == "multipart/form-data" {
+                // Clients that are made of the document send the fields of an example alone, and a file as a text.
+                assert!(examples.is_empty(), "{} has an example of a form", operation.id());
+                examples.push(("a description", &form));
+            }
             assert!(!examples.is_empty(), "{} has no example of a body", operation.id());
             bodies.extend(examples.into_iter().map(|(name, body)| (media_type, name, body)));
         }
