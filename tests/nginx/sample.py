@@ -257,6 +257,7 @@ class TheSample(unittest.TestCase):
         cases = [
             ("GET", link, hidden),
             ("GET", f"{link}/", hidden),
+            ("GET", f"{link}/report.txt", hidden),
             ("GET", f"{link}?a={token}", hidden),
             ("GET", f"{link}#x", hidden),
             ("GET", f"/api/v1/links/{half}", hidden),
