@@ -95,6 +95,17 @@ impl DatabaseConnection {
         self.run(timeout, |this| this.client.query_typed(sql, params))
     }
 
+    /// Like [`DatabaseConnection::query_unprepared`], but `read` is given each row when it arrives.
+    pub fn query_rows_unprepared<T>(
+        &mut self,
+        sql: &'static str,
+        params: TypedParams,
+        timeout: Duration,
+        read: impl FnOnce(RowIter) -> Result<T, postgres::Error>,
+    ) -> Result<T, postgres::Error> {
+        self.run(timeout, |this| read(this.client.query_typed_raw(sql, params.iter().cloned())?))
+    }
+
     /// Runs `query` with `timeout` as its statement timeout, and notes whether the connection survived. One on which
     /// `query` panics counts as dead: the client may have half a message in its buffer, which would garble the next.
     pub fn run<T>(

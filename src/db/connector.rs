@@ -184,8 +184,8 @@ impl Connector {
         let tls = self.tls.make_negotiation(deadline.clone(), self.host_timeout);
         let mut client = PostgresConnectionManager::new(config.clone(), tls).connect()?;
         deadline.set(self.host_timeout);
-        let timeline = begin_session(&mut client);
-        self.timelines.check(timeline, &mut client)?;
+        begin_session(&mut client)?;
+        self.timelines.check(timeline(&mut client), &mut client)?;
         deadline.set(wait);
         Ok((client, deadline))
     }
@@ -230,17 +230,22 @@ fn is_former_primary(error: &postgres::Error) -> bool {
     })
 }
 
-/// Begins a session with the settings that the program relies on, and returns the identifier and the timeline of the
-/// server, if that accepts writes. Both are one round trip. The settings are a transaction of their own, so that they
-/// stay if the server does not tell its timeline.
-fn begin_session(client: &mut Client) -> Option<(String, String)> {
-    let sql =
-        concat!("BEGIN;", sql!("db/database/session"), ";COMMIT;", sql!("db/database/timeline"));
-    let messages = client.simple_query(sql).ok()?;
-    let mut rows = messages.iter().filter_map(|message| match message {
+/// Begins a session with the settings that the program relies on, in a transaction that does not depend on those that
+/// the database asks for: one that waits for others, or that a standby refuses.
+fn begin_session(client: &mut Client) -> Result<(), postgres::Error> {
+    client.batch_execute(concat!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED;",
+        sql!("db/database/session"),
+        ";COMMIT"
+    ))
+}
+
+/// Returns the identifier and the timeline of the server, if that tells them and accepts writes.
+fn timeline(client: &mut Client) -> Option<(String, String)> {
+    let messages = client.simple_query(sql!("db/database/timeline")).ok()?;
+    let row = messages.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
-    });
-    let timeline = rows.next_back()?; // those before are of the settings
-    Some((timeline.get("system")?.to_owned(), timeline.get("timeline")?.to_owned()))
+    })?;
+    Some((row.get("system")?.to_owned(), row.get("timeline")?.to_owned()))
 }

@@ -43,6 +43,7 @@ const MAX_BULK_READS: usize = 2;
 const READ_CONNECTIONS: usize = 2;
 /// Changes of one user that run at once. With two, the second is planned and sent while the first is committed.
 const MAX_CHANGES_OF_USER: usize = 2;
+
 /// The pool and its limits, which all threads share.
 pub struct Pool {
     connections: r2d2::Pool<ConnectionFactory>,
@@ -206,9 +207,13 @@ impl Pool {
         if !self.refuses_changes() || !self.connector.has_several_hosts() {
             return Ok(());
         }
-        let mut used = self.check_out(None, Instant::now() + self.timeout)?.connection;
-        let opened_at = used.opened_at;
-        let used = used.run(self.timeout, |used| is_read_only(&mut used.client));
+        // The other host may take its time to answer, so nothing is checked out by then.
+        let (opened_at, used) = {
+            let mut used = self.check_out(None, Instant::now() + self.timeout)?;
+            let connection = &mut used.connection;
+            let is_read_only = connection.run(self.timeout, |it| is_read_only(&mut it.client));
+            (connection.opened_at, is_read_only)
+        };
         let other = || is_read_only(&mut self.connector.connect(self.timeout)?.0);
         if matches!(used, Ok(true)) && matches!(other(), Ok(false)) {
             log::warn!("another host of {} takes changes now", self.connector.server());

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use postgres::fallible_iterator::{self, FallibleIterator};
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::Type;
 use postgres::{Row, RowIter};
 use time::OffsetDateTime;
@@ -89,25 +89,26 @@ pub fn batch<T>(
     add: impl Fn(&mut T, &ExportedUser) -> bool,
 ) -> Result<(T, Option<ExportPosition>), Error> {
     let ExportPosition(at, id) = after;
-    db.read_bulk(deadline, |connection, timeout| match &email_pattern {
-        None => {
-            let params: SqlParams = &[&at, &id, &limit];
-            let read = |rows: RowIter| read_rows(rows, limit, start(), &add);
-            connection.query_rows(sql!("exports/batch"), params, timeout, read)
-        }
-        Some(pattern) => {
-            let (at, id) = ((&at as _, Type::TIMESTAMPTZ), (&id as _, Type::UUID));
-            let params: TypedParams = &[at, id, (&limit, Type::INT8), (pattern, Type::TEXT)];
-            let sql = sql!("exports/batch_of_email");
-            let rows = connection.query_unprepared(sql, params, timeout)?;
-            read_rows(fallible_iterator::convert(rows.into_iter().map(Ok)), limit, start(), &add)
+    db.read_bulk(deadline, |connection, timeout| {
+        let read = |rows: RowIter| read_rows(rows, limit, start(), &add);
+        match &email_pattern {
+            None => {
+                let params: SqlParams = &[&at, &id, &limit];
+                connection.query_rows(sql!("exports/batch"), params, timeout, read)
+            }
+            Some(pattern) => {
+                let (at, id) = ((&at as _, Type::TIMESTAMPTZ), (&id as _, Type::UUID));
+                let params: TypedParams = &[at, id, (&limit, Type::INT8), (pattern, Type::TEXT)];
+                let sql = sql!("exports/batch_of_email");
+                connection.query_rows_unprepared(sql, params, timeout, read)
+            }
         }
     })
 }
 
 /// Adds the rows of a batch to `total`, as [`batch`] says.
 fn read_rows<T>(
-    mut rows: impl FallibleIterator<Item = Row, Error = postgres::Error>,
+    mut rows: RowIter,
     limit: i64,
     mut total: T,
     add: impl Fn(&mut T, &ExportedUser) -> bool,

@@ -53,9 +53,9 @@ pub struct NewFileLink {
     pub minutes: i32,
 }
 
-/// Stores a link to a file of `user`, and returns it with the file's name. `version` is that of the credentials with which the request was authenticated.
-/// Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or [`Error::TooManyLinks`], or with
-/// [`Error::InvalidToken`] if the account has changed since.
+/// Stores a link to a file of `user`, and returns it with the file's name. `version` is that of the credentials with
+/// which the request was authenticated. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
+/// [`Error::TooManyLinks`], or with [`Error::InvalidToken`] if the account has changed since.
 pub fn insert(
     db: &Database,
     file: Uuid,

@@ -80,6 +80,7 @@ mod tests {
             ("image/*,image/jpg", "image/jpeg", Some("image/jpg")),
             ("image/*", "imagery/png", None),
             ("image/*", "text/plain", None),
+            ("image/*", "application/pdf", None),
             ("audio/*", "application/ogg", Some("audio/ogg")),
             ("text/*", "application/xml", Some("text/xml")),
             ("any", "x/y", Some("x/y")),

@@ -21,7 +21,8 @@ pub fn hash_of(token: &str) -> Result<Option<TokenHash>, Error> {
 }
 
 /// The user of the token with this hash, the scope of the token, and the version of the user's credentials, in one
-/// round trip, and in two at the first use in an hour, which is noted. A token that has expired within the time `age` counts as valid. Fails with [`Error::InvalidToken`].
+/// round trip, and in two at the first use in an hour, which is noted. A token that has expired within the time `age`
+/// counts as valid. Fails with [`Error::InvalidToken`].
 pub fn authenticate(
     db: &Database,
     hash: &TokenHash,

@@ -111,11 +111,10 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Whether the right bytes are certainly not there: they may be in a file that cannot be read, unless the disk has
-    /// a defect.
+    /// Whether the right bytes are certainly not there: they may be in a file that cannot be read, be it for its rights,
+    /// a disk with a defect or one that is away for a moment.
     pub fn is_certain(&self) -> bool {
-        let Damage::Unreadable(error) = self else { return true };
-        error.raw_os_error() == Some(Errno::IO.raw_os_error())
+        !matches!(self, Damage::Unreadable(_))
     }
 }
 
@@ -267,8 +266,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_read_may_have_the_right_bytes_unless_the_disk_has_a_defect() {
-        for (error, is_certain) in [(Errno::IO, true), (Errno::ACCESS, false), (Errno::NOENT, true)]
+    fn a_file_that_cannot_be_read_may_have_the_right_bytes() {
+        for (error, is_certain) in
+            [(Errno::IO, false), (Errno::ACCESS, false), (Errno::NOENT, true)]
         {
             assert_eq!(Damage::from(io::Error::from(error)).is_certain(), is_certain, "{error}");
         }

@@ -60,6 +60,30 @@ fn each_session_has_what_the_service_relies_on_whatever_the_database_the_role_an
 }
 
 #[test]
+fn a_session_begins_at_once_whatever_transactions_the_database_asks_for() {
+    let api = Server::start(&[]);
+    let ann = api.sign_up("ann");
+    // Reads that are serializable and deferrable wait for the end of such a transaction.
+    let writer = api.database.begin(
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; CREATE TABLE written AS SELECT 1 AS one",
+    );
+    // A session from before the settings.
+    let mut session = api.database.client();
+    for (setting, value) in
+        [("isolation", "serializable"), ("read_only", "on"), ("deferrable", "on")]
+    {
+        let set = format!("SET default_transaction_{setting} = '{value}'");
+        let sql = format!("ALTER DATABASE {} {set}", api.database.name());
+        session.batch_execute(&sql).expect("a setting");
+    }
+    let end = "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database() \
+               AND pid <> pg_backend_pid() AND state = 'idle'";
+    session.batch_execute(end).expect("an end");
+    api.get("/auth/me", &ann).expect(200);
+    writer.commit();
+}
+
+#[test]
 fn requests_at_once_succeed_whatever_isolation_the_database_asks_for() {
     const ROUNDS: usize = 6;
     for isolation in ["serializable", "repeatable read"] {
