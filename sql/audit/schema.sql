@@ -7,7 +7,7 @@ CREATE TYPE audit_action AS ENUM (
     'email.change_request', 'user.create', 'user.update', 'user.delete', 'users.export',
     'file.upload', 'file.update', 'file.delete', 'file.restore', 'file.purge', 'file.link_create', 'file.link_delete',
     'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
-    'identity.join', 'identity.leave'
+    'identity.join', 'identity.leave', 'auth.role'
 );
 CREATE TYPE audit_outcome AS ENUM ('success', 'failure');
 

@@ -15,7 +15,9 @@ CREATE TABLE provider_sign_ins (
     email text,
     name text,
     is_fresh boolean,
-    may_join boolean
+    may_join boolean,
+    is_known boolean,
+    is_admin boolean
 );
 
 CREATE INDEX provider_sign_ins_used_at ON provider_sign_ins (used_at);

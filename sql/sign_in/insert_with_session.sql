@@ -2,12 +2,12 @@
 -- display name, of which an empty one is none; $4: password hash; $5: session; $6: its refresh token; $7: when its
 -- last token expires; $8: the client's address, whose network is remembered; $9: its user agent; $10: request id of
 -- the event; $11: key of the address; $12, $13: issuer and subject of the identity by which its owner signs in, which
--- has confirmed the address, or null; $14: when the session ends at the latest, or null. No row means that an account
--- has the address or the identity.
+-- has confirmed the address, or null; $14: when the session ends at the latest, or null; $15: whether a
+-- stranger may have made it. No row means that an account has the address or the identity.
 WITH registered AS (
     INSERT INTO users (id, username, email, email_key, name, password_hash, last_login, is_self_registered,
                        identity_issuer, identity_subject, identity_email, is_settled)
-    VALUES ($1, NULL, $2, $11, nullif($3, ''), $4, now(), true,
+    VALUES ($1, NULL, $2, $11, nullif($3, ''), $4, now(), $15,
             $12, $13, CASE WHEN $13::text IS NOT NULL THEN $2 END, $13 IS NOT NULL)
     ON CONFLICT DO NOTHING
     RETURNING *

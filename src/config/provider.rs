@@ -30,6 +30,53 @@ pub struct ProviderSettings {
     pub authorities: Option<Vec<CertificateDer<'static>>>,
     /// What people know it as.
     pub name: String,
+    /// Whether what it says of addresses is believed without `email_verified`.
+    pub trusts_emails: bool,
+    /// The domains whose addresses may have new accounts, in lower case; none for all.
+    pub domains: Vec<String>,
+    /// The claim of administrators, and the text that it has.
+    pub admin_claim: Option<(String, String)>,
+    /// What is asked for, with spaces between.
+    pub scopes: String,
+}
+
+impl ProviderSettings {
+    /// Whether it knows its people, so that the accounts that it makes are none of strangers.
+    pub fn knows_people(&self) -> bool {
+        self.trusts_emails || !self.domains.is_empty()
+    }
+
+    /// Whether an account may be made for this address.
+    pub fn admits(&self, email: &str) -> bool {
+        let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain).to_lowercase();
+        self.domains.is_empty() || self.domains.contains(&domain)
+    }
+}
+
+/// The value of `CLOAKROOM_OIDC_EMAILS`.
+fn emails(text: &str) -> Option<bool> {
+    match text {
+        "verified" => Some(false),
+        "all" => Some(true),
+        _ => None,
+    }
+}
+
+fn domains(text: &str) -> Option<Vec<String>> {
+    let is_domain = |domain: &String| {
+        let is_good = |b: u8| !b.is_ascii() || b.is_ascii_alphanumeric() || b"-.".contains(&b);
+        !domain.is_empty() && !domain.starts_with('.') && domain.bytes().all(is_good)
+    };
+    let all: Vec<_> = text.split(',').map(|domain| domain.trim().to_lowercase()).collect();
+    all.iter().all(is_domain).then_some(all)
+}
+
+/// `openid` is one of them (Core, 3.1.2.1); the others are tokens (RFC 6749, 3.3).
+fn scopes(text: &str) -> Option<String> {
+    let is_good = |b: u8| b.is_ascii_graphic() && !b"\"\\".contains(&b);
+    let all: Vec<_> = text.split_whitespace().collect();
+    let is_list = all.contains(&"openid") && all.iter().all(|it| it.bytes().all(is_good));
+    is_list.then(|| all.join(" "))
 }
 
 /// Whether the provider may be asked at this URL: over TLS or, if that is allowed, without TLS on this host.
@@ -62,6 +109,19 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<Provider
         let is_good = text.chars().count() <= MAX_NAME && !text.contains(char::is_control);
         is_good.then(|| text.to_owned())
     });
+    let allowed = "verified or all";
+    let trusts_emails = r.setting(&["CLOAKROOM_OIDC_EMAILS"]).read("verified", allowed, emails);
+    let allowed = "domains with commas between, such as example.com,example.org";
+    let domains = r.setting(&["CLOAKROOM_OIDC_DOMAINS"]).read("", allowed, domains);
+    let allowed =
+        "the name of a claim, a colon and the text that it has, such as groups:cloakroom-admins";
+    let admin_claim = r.setting(&["CLOAKROOM_OIDC_ADMIN_CLAIM"]).read("", allowed, |text| {
+        let (name, value) = text.split_once(':')?;
+        (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+    });
+    let allowed = "scopes with spaces between, openid among them";
+    let own = "openid email profile";
+    let scopes_asked = r.setting(&["CLOAKROOM_OIDC_SCOPES"]).read(own, allowed, scopes);
     let issuer = issuer?;
     if cfg!(not(feature = "oidc")) {
         let fault = "this build cannot sign in by OpenID Connect: the cargo feature oidc adds it, and the Debian \
@@ -78,7 +138,17 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<Provider
     }
     let (client_id, client_secret) = client_id.zip(client_secret)?;
     let name = name.unwrap_or(host);
-    Some(ProviderSettings { issuer, client_id, client_secret, authorities, name })
+    Some(ProviderSettings {
+        issuer,
+        client_id,
+        client_secret,
+        authorities,
+        name,
+        trusts_emails: trusts_emails.unwrap_or(false),
+        domains: domains.unwrap_or_default(),
+        admin_claim,
+        scopes: scopes_asked.unwrap_or_else(|| own.to_owned()),
+    })
 }
 
 #[cfg(test)]

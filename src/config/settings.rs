@@ -253,6 +253,15 @@ settings! { |s, memory_limit|
     "CLOAKROOM_OIDC_NAME";
     /// `on`: whoever signs in by the provider and has no account gets one, if the provider confirms an e-mail address
     "CLOAKROOM_OIDC_REGISTRATION" => oidc_registration: bool = s.switch(false);
+    /// `all`: the provider is one's own, and the addresses that it gives are believed without `email_verified`
+    "CLOAKROOM_OIDC_EMAILS";
+    /// domains, with commas between: only people with an address there get an account by signing in
+    "CLOAKROOM_OIDC_DOMAINS";
+    /// `CLAIM:TEXT`: at each sign-in by the provider, whoever has this text in the claim, or in the list that it is,
+    /// becomes an administrator, and whoever has it not is none any more, but for the last one
+    "CLOAKROOM_OIDC_ADMIN_CLAIM";
+    /// what the provider is asked for
+    "CLOAKROOM_OIDC_SCOPES";
     /// hours after its sign-in after which a session ends that the provider has opened, however often it is refreshed
     "CLOAKROOM_OIDC_SESSION_HOURS" =>
         oidc_session: Duration = MINUTE * 60 * s.number(168, 1..=87_600);

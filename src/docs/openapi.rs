@@ -200,6 +200,10 @@ mod tests {
             client_secret: Secret::new(String::new()),
             authorities: None,
             name: "Example ID".to_owned(),
+            trusts_emails: false,
+            domains: Vec::new(),
+            admin_claim: None,
+            scopes: String::new(),
         });
         let detail = document(&config, |_| true);
         config.error_format = ErrorFormat::Envelope;

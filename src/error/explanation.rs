@@ -244,6 +244,8 @@ errors! {
     /// An account is to be made, and the provider does not say that it has confirmed an e-mail address.
     EmailNotVerified => row(409, "EMAIL_NOT_VERIFIED", "The provider confirms no e-mail address",
         "Confirm your address there, or ask an administrator for an account.");
+    /// An account is to be made, and the settings admit other addresses only.
+    ForeignDomain => row(403, "FOREIGN_DOMAIN", "Not enough permissions", "Ask an administrator for an account.");
     /// The code of a sign-in by the OpenID provider is not good, or proves less than it must or another identity.
     InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code",
         "A code works once and for five minutes. A new sign-in by the provider gives another.");

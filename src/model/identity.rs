@@ -14,4 +14,8 @@ pub struct Identity {
     pub is_fresh: bool,
     /// Whether it may be joined to an account: it is fresh, or the provider never tells.
     pub may_join: bool,
+    /// Whether the provider knows its people, so that an account that it makes is none of a stranger.
+    pub is_known: bool,
+    /// Whether the provider says that its owner is an administrator, if it is asked.
+    pub is_admin: Option<bool>,
 }

@@ -2,40 +2,37 @@
 
 use std::collections::HashSet;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jwt_simple::prelude::{
-    Audiences, Duration, ECDSAP256PublicKeyLike, ES256PublicKey, JWTClaims, PS256PublicKey,
-    RS256PublicKey, RSAPublicKeyLike, Token, VerificationOptions,
+    Audiences, Duration, ECDSAP256PublicKeyLike, ECDSAP384PublicKeyLike, ES256PublicKey,
+    ES384PublicKey, Ed25519PublicKey, EdDSAPublicKeyLike, JWTClaims, PS256PublicKey,
+    RS256PublicKey, RS384PublicKey, RS512PublicKey, RSAPublicKeyLike, Token, VerificationOptions,
 };
-use serde_json::{Map, Value};
+use jwt_simple::{Error, JWTError};
+use serde_json::{Map, Value, json};
 
+use super::fault::{Fault, words};
 use super::metadata::KeySet;
 use crate::config::ProviderSettings;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
 
 /// How many seconds the clocks of the provider and of this host may differ, and how old a token may be.
-const LEEWAY: u64 = 60;
-const MAX_TOKEN_AGE: u64 = 600;
+const LEEWAY: f64 = 60.0;
+const MAX_TOKEN_AGE: u64 = 660;
 /// How long ago somebody may have signed in to the provider who is to do so anew, in seconds.
-const MAX_SIGN_IN_AGE: u64 = 300;
+const MAX_SIGN_IN_AGE: f64 = 300.0;
 /// Longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 64 << 10;
 /// Longest subject (Core, 2), in bytes.
 const MAX_SUBJECT: usize = 255;
 
-/// Why nothing was proven.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The provider cannot be used now. That is logged.
-    Unavailable,
-    /// What the browser has brought proves nothing.
-    Invalid,
-    /// The ID token names a key that is not known.
-    UnknownKey,
-}
+/// The algorithms whose signatures are verified.
+pub const ALGORITHMS: [&str; 7] = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"];
 
 /// The claims of a token, but for those that have a meaning to everybody.
-type Claims = Map<String, Value>;
+pub type Claims = Map<String, Value>;
 
 /// Who the provider says that somebody is.
 pub struct Person {
@@ -47,10 +44,11 @@ pub struct Person {
 }
 
 impl Person {
-    /// The address, if the provider says that it has confirmed it.
-    pub fn confirmed_email(&self) -> Option<String> {
-        let is_confirmed = self.claims.get("email_verified") == Some(&Value::Bool(true));
-        let email = self.text("email").filter(|_| is_confirmed)?;
+    /// The address, if the provider says that it has confirmed it, or is believed without that.
+    pub fn confirmed_email(&self, settings: &ProviderSettings) -> Option<String> {
+        let verified = self.claims.get("email_verified");
+        let is_confirmed = verified.is_some_and(|it| *it == json!(true) || *it == json!("true"));
+        let email = self.text("email").filter(|_| is_confirmed || settings.trusts_emails)?;
         rules::email(email).ok()
     }
 
@@ -71,11 +69,24 @@ impl Person {
         ["email", "email_verified"].iter().all(|name| self.claims.contains_key(*name))
     }
 
-    /// Whether the person has just signed in to the provider (Core, 2, `auth_time`).
-    pub fn has_just_signed_in(&self) -> bool {
-        let now = unix_time().as_secs();
-        let time = self.claims.get("auth_time").and_then(Value::as_u64);
-        time.is_some_and(|time| time.saturating_add(MAX_SIGN_IN_AGE) >= now && time <= now + LEEWAY)
+    /// Whether a claim is this text, or a list that has it. `None` if it is not told.
+    pub fn has_claim(&self, name: &str, value: &str) -> Option<bool> {
+        self.claims.get(name).map(|claim| match claim {
+            Value::Array(all) => all.iter().any(|one| one == value),
+            one => one == value,
+        })
+    }
+
+    /// Fails unless the person has just signed in to the provider (Core, 2, `auth_time`).
+    pub fn has_just_signed_in(&self) -> Result<(), Fault> {
+        let time = self.claims.get("auth_time").and_then(Value::as_f64);
+        let age = time.map(|time| unix_time().as_secs_f64() - time);
+        if age.is_some_and(|age| (-LEEWAY..=MAX_SIGN_IN_AGE).contains(&age)) {
+            return Ok(());
+        }
+        let found = age.map_or("none".to_owned(), |age| format!("of {age:.0} seconds ago"));
+        let detail = format!("it is {found}, and must be of the last {MAX_SIGN_IN_AGE} seconds");
+        Err(Fault::invalid("the ID token has no auth_time of just now", detail))
     }
 
     fn text(&self, claim: &str) -> Option<&str> {
@@ -90,32 +101,38 @@ pub fn verify(
     settings: &ProviderSettings,
     nonce: &str,
 ) -> Result<Person, Fault> {
+    let own = &settings.client_id;
     let options = VerificationOptions {
         required_nonce: Some(nonce.to_owned()),
         allowed_issuers: Some(HashSet::from([settings.issuer.clone()])),
-        allowed_audiences: Some(HashSet::from([settings.client_id.clone()])),
-        time_tolerance: Some(Duration::from_secs(LEEWAY)),
-        max_validity: Some(Duration::from_secs(MAX_TOKEN_AGE + LEEWAY)),
+        allowed_audiences: Some(HashSet::from([own.clone()])),
+        time_tolerance: Some(Duration::from_secs(LEEWAY as u64)),
+        max_validity: Some(Duration::from_secs(MAX_TOKEN_AGE)),
         max_token_length: Some(MAX_TOKEN),
         ..VerificationOptions::default()
     };
     let verified = verify_signature(token, keys, options)?;
     let JWTClaims { subject, audiences, expires_at, issued_at, custom: claims, .. } = verified;
-    let is_for_others = match audiences {
-        Some(Audiences::AsString(one)) => one != settings.client_id,
-        Some(Audiences::AsSet(all)) => all.iter().any(|one| *one != settings.client_id),
-        None => true,
-    };
     let party = claims.get("azp");
-    let is_for_others = is_for_others || party.is_some_and(|it| *it != *settings.client_id);
+    let is_only_ours = match audiences {
+        Some(Audiences::AsString(one)) => one == *own,
+        Some(Audiences::AsSet(all)) => all.iter().all(|one| one == own),
+        None => false,
+    };
+    if !party.map_or(is_only_ours, |it| *it == **own) {
+        let party = party.map_or("none".to_owned(), |it| words(&it.to_string()));
+        let detail = format!("azp is {party}; beside additional audiences it must be {own}");
+        return Err(Fault::invalid("the ID token is for another client too", detail));
+    }
     let subject = subject.filter(|it| {
         (1..=MAX_SUBJECT).contains(&it.len()) && it.bytes().all(|byte| matches!(byte, b' '..=b'~'))
     });
-    match subject {
-        Some(subject) if !is_for_others && expires_at.is_some() && issued_at.is_some() => {
-            Ok(Person { subject, claims, access_token: None })
+    match subject.filter(|_| expires_at.is_some() && issued_at.is_some()) {
+        Some(subject) => Ok(Person { subject, claims, access_token: None }),
+        None => {
+            let detail = "sub must have 1 to 255 characters of ASCII";
+            Err(Fault::invalid("the ID token lacks exp, iat or a usable sub", detail))
         }
-        _ => Err(Fault::Invalid),
     }
 }
 
@@ -127,29 +144,60 @@ fn verify_signature(
     keys: &KeySet,
     options: VerificationOptions,
 ) -> Result<JWTClaims<Claims>, Fault> {
-    let header = Token::decode_metadata(token).map_err(|_| Fault::Invalid)?;
+    let header = Token::decode_metadata(token)
+        .map_err(|_| Fault::invalid("the ID token cannot be read", "it has no readable header"))?;
     let id = header.key_id();
     let has_id =
         |key: &&Value| id.is_none_or(|id| key.get("kid").and_then(Value::as_str) == Some(id));
     let named = keys.keys.iter().filter(has_id).map(Value::to_string);
-    let options = Some(options);
-    let verified = match header.algorithm() {
-        "RS256" => only(named.filter_map(|key| RS256PublicKey::from_jwk(&key).ok()), id)?
-            .verify_token(token, options),
-        "PS256" => only(named.filter_map(|key| PS256PublicKey::from_jwk(&key).ok()), id)?
-            .verify_token(token, options),
-        "ES256" => only(named.filter_map(|key| ES256PublicKey::from_jwk(&key).ok()), id)?
-            .verify_token(token, options),
-        _ => return Err(Fault::Invalid),
+    macro_rules! verify_by {
+        ($($name:literal => $key:ty,)*) => {
+            match header.algorithm() {
+                $($name => only(named.filter_map(|key| <$key>::from_jwk(&key).ok()), id)?
+                    .verify_token(token, Some(options)),)*
+                other => {
+                    let detail = format!("{}; taken are {}", words(other), ALGORITHMS.join(", "));
+                    return Err(Fault::invalid("the ID token has another algorithm", detail));
+                }
+            }
+        };
+    }
+    let verified = verify_by! {
+        "RS256" => RS256PublicKey,
+        "RS384" => RS384PublicKey,
+        "RS512" => RS512PublicKey,
+        "PS256" => PS256PublicKey,
+        "ES256" => ES256PublicKey,
+        "ES384" => ES384PublicKey,
+        "EdDSA" => Ed25519PublicKey,
     };
-    verified.map_err(|_| Fault::Invalid)
+    verified.map_err(|error| why_refused(token, &error))
 }
 
-/// The only key of these. That there is none is no fault of a token that names one: the provider may have a new one.
+/// The only key of these. That there is none, or several, is no fault of the token: the provider may have a new one.
 fn only<K>(mut keys: impl Iterator<Item = K>, id: Option<&str>) -> Result<K, Fault> {
-    match (keys.next(), keys.next()) {
-        (Some(key), None) => Ok(key),
-        (None, _) if id.is_some() => Err(Fault::UnknownKey),
-        _ => Err(Fault::Invalid),
+    let cause = match (keys.next(), keys.next()) {
+        (Some(key), None) => return Ok(key),
+        (None, _) => "the ID token is signed with none of the provider's keys",
+        (Some(_), Some(_)) => "the ID token fits several of the provider's keys",
+    };
+    let detail = format!("its kid is {}", id.map_or("not there".to_owned(), words));
+    Err(Fault { is_of_key: true, ..Fault::invalid(cause, detail) })
+}
+
+/// The cause of a token that the library refuses, in its words. It looks at the claims only after the signature.
+fn why_refused(token: &str, error: &Error) -> Fault {
+    let error = error.downcast_ref::<JWTError>();
+    if let Some(JWTError::InvalidSignature) = error {
+        let fault = Fault::invalid("the ID token is not signed by the provider", "");
+        return Fault { is_of_key: true, ..fault };
     }
+    let cause = error.map_or("it has claims of other types".to_owned(), ToString::to_string);
+    let payload = token.split('.').nth(1).and_then(|it| BASE64_URL_SAFE_NO_PAD.decode(it).ok());
+    let claims = payload.and_then(|it| serde_json::from_slice::<Claims>(&it).ok());
+    let claim = |name: &str| claims.as_ref()?.get(name).map(|it| words(&it.to_string()));
+    let shown = ["iss", "aud", "iat", "exp", "nbf"]
+        .map(|name| format!("{name} {}", claim(name).unwrap_or_else(|| "none".to_owned())));
+    let detail = format!("{}; now it is {}", shown.join(", "), unix_time().as_secs());
+    Fault::invalid(format!("the ID token is refused: {cause}"), detail)
 }

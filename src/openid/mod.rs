@@ -1,8 +1,13 @@
 //! The client of an OpenID provider (OpenID Connect Core 1.0, Discovery 1.0): what it says of itself, and of a person.
 
 mod client;
+mod fault;
 mod id_token;
 mod metadata;
+mod turns;
 
 pub use client::{Grant, MAX_AGE, Provider};
-pub use id_token::Fault;
+pub use fault::{Fault, Reason, words};
+pub use id_token::Person;
+pub use metadata::Metadata;
+pub use turns::Turn;

@@ -7,6 +7,7 @@ use super::code;
 use super::statements;
 use crate::accounts::extras::end_identity;
 use crate::accounts::proof::{Proof, check_password};
+use crate::auth::token_bucket::Taken;
 use crate::error::{Error, Unique};
 use crate::http::params::Params;
 use crate::http::response::Response;
@@ -46,24 +47,33 @@ fn open(
     otp: Option<&str>,
 ) -> Result<Response, Error> {
     if let Some(account) = find(context, identity)? {
-        return open_account(context, &account, otp);
+        return open_account(context, &account, identity, otp);
     }
     if !context.app.config.oidc_registration {
         return Err(Error::NoAccount);
     }
     let email = identity.email.as_deref().ok_or(Error::EmailNotVerified)?;
-    let attempt = limits::take(context, Limit::Registrations, Caller::Anonymous)?;
+    let provider = context.app.config.provider.as_ref().ok_or(Error::FeatureOff)?;
+    if !provider.admits(email) {
+        return Err(Error::ForeignDomain);
+    }
+    let limit = Limit::Registrations;
+    let attempt = (!identity.is_known).then(|| limits::take(context, limit, Caller::Anonymous));
+    let attempt = attempt.transpose()?;
     let session = sign_in::new_session(context, Uuid::new_v4(), session_end(context));
     let (db, name) = (&context.db, identity.name.as_deref());
-    match open_for_new_user(db, email, name, None, Some(identity), &session)? {
+    let made = open_for_new_user(db, email, name, None, Some(identity), &session)?;
+    if made.is_some() {
+        attempt.into_iter().for_each(Taken::count);
+    }
+    match made.filter(|_| identity.is_admin != Some(true)) {
         Some(user) => {
-            attempt.count();
             context.account_in_log = Some(user.id);
             sign_in::token_response(context.app, 200, &user, &session)
         }
-        // Another request may have made it at the same time.
+        // It is to be one of an administrator, or another request has made it at the same time.
         None => match find(context, identity)? {
-            Some(account) => open_account(context, &account, otp),
+            Some(account) => open_account(context, &account, identity, otp),
             None => Err(Error::Taken(Unique::Email)),
         },
     }
@@ -76,6 +86,7 @@ fn find(context: &RequestContext, identity: &Identity) -> Result<Option<LoginAcc
 fn open_account(
     context: &mut RequestContext,
     account: &LoginAccount,
+    identity: &Identity,
     otp: Option<&str>,
 ) -> Result<Response, Error> {
     context.account_in_log = Some(account.user.id);
@@ -85,6 +96,9 @@ fn open_account(
     }
     context.db.changes_are_of(account.user.id);
     let code = sign_in::check_code(context, account, otp)?;
+    if let Some(is_admin) = identity.is_admin {
+        statements::set_role(&context.db, account.user.id, is_admin)?;
+    }
     let ends_at = session_end(context);
     match sign_in::open_session(context, account, None, code.as_ref(), ends_at) {
         // The account or its identity was changed in the meantime.

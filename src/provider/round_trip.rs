@@ -18,7 +18,7 @@ use crate::model::identity::Identity;
 use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
-use crate::openid::{Fault, Grant, MAX_AGE, Provider};
+use crate::openid::{Fault, Grant, MAX_AGE, Metadata, Person, Provider, Reason, Turn, words};
 use crate::request::context::RequestContext;
 
 /// How long the way may take, in seconds.
@@ -79,19 +79,22 @@ pub fn start(context: &mut RequestContext) -> Result<Response, Error> {
     let (challenge, is_again) = context.request.query().read(read)?;
     let provider = provider(context)?;
     let known = provider.metadata(MAX_AGE);
-    let known = known.map_err(|_| Error::ProviderUnavailable)?;
+    let known = known.map_err(|fault| {
+        report(context, &fault);
+        Error::ProviderUnavailable
+    })?;
     let (began, issuer) = (unix_time().as_secs(), provider.settings.issuer.clone());
     let attempt = Attempt { secret: random_bytes()?, began, is_again, challenge, issuer };
     let state = attempt.secret("state");
     let mut query = Serializer::new(String::new());
-    query.append_pair("response_type", "code").append_pair("scope", "openid email profile");
+    query.append_pair("response_type", "code").append_pair("scope", &provider.settings.scopes);
     query.append_pair("client_id", &provider.settings.client_id);
     query.append_pair("redirect_uri", &redirect_uri(context));
     query.append_pair("state", &state).append_pair("nonce", &attempt.secret("nonce"));
     query.append_pair("code_challenge", &digest(attempt.secret("verifier").as_bytes()));
     query.append_pair("code_challenge_method", "S256");
     if is_again {
-        query.append_pair("prompt", "login").append_pair("max_age", "0");
+        query.append_pair("prompt", "login").append_pair("max_age", "300");
     }
     let endpoint = &known.document.authorization_endpoint;
     let mark = if endpoint.contains('?') { '&' } else { '?' };
@@ -110,14 +113,18 @@ pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
     let attempt = answer[0].as_deref().and_then(|state| find_attempt(context, state));
     let proven = match (&attempt, &answer) {
         (Some(attempt), [Some(state), rest @ ..]) => prove(context, attempt, state, rest),
-        (None, [Some(_), ..]) => Err(Refusal::Reason("expired")),
-        _ => Err(Refusal::Reason("invalid")),
+        (None, [Some(_), ..]) => Err(expired("no cookie of that state, or an old one").into()),
+        _ => Err(Fault::invalid("the browser has brought no state", "").into()),
     };
     let fragment = match proven {
         Ok((code, label)) => {
+            context.app.metrics.count_provider_sign_in("proven");
             format!("code={code}&name={}", utf8_percent_encode(&label, NON_ALPHANUMERIC))
         }
-        Err(Refusal::Reason(reason)) => format!("error={reason}"),
+        Err(Refusal::Of(fault)) => {
+            report(context, &fault);
+            format!("error={}&request_id={}", fault.reason.name(), context.id)
+        }
         Err(Refusal::Failed(error)) => return Err(error),
     };
     let location = format!("/console/oidc#{fragment}");
@@ -142,7 +149,7 @@ fn find_attempt(context: &RequestContext, state: &str) -> Option<Attempt> {
 
 /// Why a callback gives no code.
 enum Refusal {
-    Reason(&'static str),
+    Of(Fault),
     Failed(Error),
 }
 
@@ -154,12 +161,23 @@ impl From<Error> for Refusal {
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Refusal {
-        Refusal::Reason(if fault == Fault::Unavailable { "unavailable" } else { "invalid" })
+        Refusal::Of(fault)
     }
 }
 
-/// Proves who has come back, and stores that under a new code. Returns it with what people know the identity by. The
-/// state is used before the provider is asked.
+/// Counts a sign-in that has come to nothing, and logs its cause, unless the person has only been slow.
+fn report(context: &RequestContext, fault: &Fault) {
+    context.app.metrics.count_provider_sign_in(fault.reason.name());
+    if let (Some(provider), true) = (&context.app.provider, fault.reason != Reason::Expired) {
+        provider.log(context.id, fault);
+    }
+}
+
+fn expired(detail: &str) -> Fault {
+    Fault::new(Reason::Expired, "the sign-in has expired", detail)
+}
+
+/// Proves who has come back, and stores that under a new code. Returns it with what people know the identity by.
 fn prove(
     context: &RequestContext,
     attempt: &Attempt,
@@ -168,24 +186,45 @@ fn prove(
 ) -> Result<(String, String), Refusal> {
     let provider = provider(context)?;
     let own = &provider.settings.issuer;
-    if attempt.issuer != *own || issuer.as_ref().is_some_and(|issuer| issuer != own) {
-        return Err(Refusal::Reason("invalid"));
-    }
-    let code = match (error.as_deref(), code) {
-        (None, Some(code)) => code,
-        (None, None) => return Err(Refusal::Reason("invalid")),
-        (Some("server_error" | "temporarily_unavailable"), _) => {
-            return Err(Refusal::Reason("unavailable"));
-        }
-        (Some(_), _) => return Err(Refusal::Reason("denied")),
+    let fault = if attempt.issuer != *own {
+        Fault::invalid("the sign-in began at another issuer", words(&attempt.issuer))
+    } else if let Some(issuer) = issuer.as_ref().filter(|issuer| *issuer != own) {
+        Fault::invalid("the browser was sent back by another issuer", words(issuer))
+    } else if let Some(error @ ("server_error" | "temporarily_unavailable")) = error.as_deref() {
+        Fault::unavailable("it says that it has failed", words(error))
+    } else if let Some(error) = error {
+        Fault::new(Reason::Denied, "it has refused", words(error))
+    } else if let Some(code) = code {
+        return redeem(context, attempt, state, (code, issuer.is_some()));
+    } else {
+        Fault::invalid("the browser has brought neither a code nor an error", "")
     };
+    Err(fault.into())
+}
+
+/// Redeems the code of the provider. The state is used before the provider is asked, and once nothing is in the way of
+/// that.
+fn redeem(
+    context: &RequestContext,
+    attempt: &Attempt,
+    state: &str,
+    (code, names_issuer): (&str, bool),
+) -> Result<(String, String), Refusal> {
+    let provider = provider(context)?;
+    let known = provider.metadata(MAX_AGE)?;
+    if known.document.names_issuer && !names_issuer {
+        let cause = "the browser has brought no issuer, which its document promises";
+        return Err(Fault::invalid(cause, "").into());
+    }
+    let turn = provider.turn(context.client)?;
     let state_hash: [u8; 32] = Sha256::digest(state).into();
     match statements::use_state(&context.db, &state_hash)? {
         Some(true) => {}
-        Some(false) => return Err(Refusal::Reason("expired")),
-        None => return Err(Refusal::Reason("unavailable")),
+        Some(false) => return Err(expired("its state was used before").into()),
+        None => return Err(Fault::unavailable("100,000 states were used lately", "").into()),
     }
-    let (identity, label) = ask(context, provider, attempt, code, issuer.is_some())?;
+    let (identity, label) = ask(context, provider, (&turn, &known), attempt, code)?;
+    drop(turn);
     let code = BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let code_hash: [u8; 32] = Sha256::digest(&code).into();
     let challenge = &attempt.challenge;
@@ -193,36 +232,45 @@ fn prove(
     Ok((code, label))
 }
 
-/// Asks the provider whom its code is for. Where an account is to be made, also for what the account needs.
+/// Asks the provider whom its code is for, and for what the ID token lacks: what an account needs where one is to be
+/// made, the claim of administrators, and what people know the identity by. Without the last it goes on.
 fn ask(
     context: &RequestContext,
     provider: &Provider,
+    (turn, known): (&Turn, &Metadata),
     attempt: &Attempt,
     code: &str,
-    names_issuer: bool,
 ) -> Result<(Identity, String), Refusal> {
-    let known = provider.metadata(MAX_AGE)?;
-    if known.document.names_issuer && !names_issuer {
-        return Err(Refusal::Reason("invalid"));
-    }
     let (verifier, nonce) = (&attempt.secret("verifier"), &attempt.secret("nonce"));
     let grant = Grant { code, redirect_uri: &redirect_uri(context), verifier, nonce };
-    let mut person = provider.prove(&known, &grant)?;
-    let is_fresh = attempt.is_again && person.has_just_signed_in();
-    if attempt.is_again && !is_fresh {
-        return Err(Refusal::Reason("invalid"));
+    let mut person = provider.prove(turn, known, &grant)?;
+    if attempt.is_again {
+        person.has_just_signed_in()?;
     }
-    let issuer = provider.settings.issuer.clone();
-    if context.app.config.oidc_registration
-        && !person.is_complete()
-        && statements::find(&context.db, &issuer, &person.subject, context.client)?.is_none()
-    {
-        provider.complete(&known, &mut person)?;
+    let settings = &provider.settings;
+    let issuer = settings.issuer.clone();
+    let admin = |person: &Person| {
+        let claim = settings.admin_claim.as_ref();
+        claim.map(|(name, value)| person.has_claim(name, value))
+    };
+    let needs_more = admin(&person) == Some(None)
+        || context.app.config.oidc_registration
+            && !person.is_complete()
+            && statements::find(&context.db, &issuer, &person.subject, context.client)?.is_none();
+    if needs_more || person.label().is_empty() {
+        match provider.complete(turn, known, &mut person) {
+            Err(fault) if needs_more => return Err(fault.into()),
+            Err(fault) => provider.log(context.id, &fault),
+            Ok(()) => {}
+        }
     }
-    let (label, email, name) = (person.label(), person.confirmed_email(), person.name());
-    let may_join = is_fresh || !known.document.tells_auth_time();
-    let subject = person.subject;
-    Ok((Identity { issuer, subject, email, name, is_fresh, may_join }, label))
+    let email = person.confirmed_email(settings);
+    let may_join = attempt.is_again || !known.document.tells_auth_time();
+    let (label, name) = (person.label(), person.name());
+    let is_admin = admin(&person).map(|has| has.unwrap_or(false));
+    let (subject, is_fresh) = (person.subject, attempt.is_again);
+    let is_known = settings.knows_people();
+    Ok((Identity { issuer, subject, email, name, is_fresh, may_join, is_known, is_admin }, label))
 }
 
 fn challenge(text: &str) -> Result<String, Problem> {

@@ -10,6 +10,7 @@ use crate::db::{
 };
 use crate::error::Error;
 use crate::model::identity::Identity;
+use crate::model::user::Role;
 use crate::sign_in::statements::LoginAccount;
 
 /// A hash of a state or a code, under which it is stored.
@@ -30,10 +31,13 @@ pub fn store_code(
     challenge: &str,
     identity: &Identity,
 ) -> Result<(), Error> {
-    let Identity { issuer, subject, email, name, is_fresh, may_join } = identity;
+    let Identity { issuer, subject, email, name, is_fresh, may_join, is_known, is_admin } =
+        identity;
     let (state, code) = (state.as_slice(), code.as_slice());
-    let params: SqlParams =
-        &[&state, &code, &challenge, issuer, subject, email, name, is_fresh, may_join];
+    let params: SqlParams = &[
+        &state, &code, &challenge, issuer, subject, email, name, is_fresh, may_join, is_known,
+        is_admin,
+    ];
     db.write(sql!("provider/store_code"), params).map(drop)
 }
 
@@ -41,8 +45,11 @@ pub fn store_code(
 pub fn take_code(db: &Database, code: &Hash, challenge: &str) -> Result<Option<Identity>, Error> {
     let rows = db.write(sql!("provider/take_code"), &[&code.as_slice(), &challenge])?;
     let row = rows.first().filter(|row| row.get("is_right"));
-    Ok(row
-        .map(|row| from_row!(row => Identity { issuer, subject, email, name, is_fresh, may_join })))
+    Ok(row.map(|row| {
+        from_row!(row => Identity {
+            issuer, subject, email, name, is_fresh, may_join, is_known, is_admin
+        })
+    }))
 }
 
 /// Lets a code be used again, unless it was tried too often.
@@ -78,4 +85,15 @@ pub fn join(
     let params: SqlParams = &[&user, &version, issuer, subject, email, &db.address, &db.request_id];
     let rows = db.write(sql!("provider/join"), params)?;
     Ok(rows.first().map(|row| row.get("is_joined")))
+}
+
+/// Makes an account an administrator or takes that away, as the provider says, and ends its sessions if that changes
+/// anything. The last administrator stays one.
+pub fn set_role(db: &Database, user: Uuid, is_admin: bool) -> Result<(), Error> {
+    let role = if is_admin { Role::Admin } else { Role::User };
+    let params: SqlParams = &[&user, &role.name(), &db.address, &db.request_id];
+    match db.write(sql!("provider/set_role"), params) {
+        Err(Error::LastAdmin) => Ok(()),
+        outcome => outcome.map(drop),
+    }
 }

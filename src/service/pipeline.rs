@@ -252,7 +252,7 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
         && matches!(error.status(), 429 | 503)
         && context.request.takes_html()
     {
-        let page = "/console/oidc#error=unavailable";
+        let page = format!("/console/oidc#error=unavailable&request_id={}", context.id);
         return Response::empty(303).with_header("Location", page).with_header("Vary", "Accept");
     }
     let format = context.app.config.error_format;

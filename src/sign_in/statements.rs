@@ -142,6 +142,7 @@ pub fn open_for_new_user(
             &identity.map(|identity| &identity.issuer),
             &identity.map(|identity| &identity.subject),
             &session.ends_at,
+            &identity.is_none_or(|identity| !identity.is_known),
         ],
     )?;
     Ok(rows.first().map(user_from_row))

@@ -72,6 +72,7 @@ pub struct Metrics {
     pub audit_write_errors: Counter,
     /// Refused actions that will never be in the audit log.
     pub audit_lost: Counter,
+    provider_sign_ins: Family<Label<&'static str>, Counter>,
     /// Messages that the mail server has taken.
     pub mail_sent: Counter,
 }
@@ -136,6 +137,7 @@ impl Metrics {
         let failures_help = "Refused actions in the audit log, as events or only in a count";
         let write_errors_help = "Failed attempts to write refused actions to the audit log";
         let lost_help = "Refused actions that are missing from the audit log";
+        let sign_ins_help = "Ways to the OpenID provider and back, by what has come of them";
         let sent_help = "Messages that the mail server has taken";
         Metrics {
             requests: register(cloakroom, "requests", requests_help),
@@ -147,6 +149,7 @@ impl Metrics {
             audit_failures: register(cloakroom, "audit_failures", failures_help),
             audit_write_errors: register(cloakroom, "audit_write_errors", write_errors_help),
             audit_lost: register(cloakroom, "audit_failures_lost", lost_help),
+            provider_sign_ins: register(cloakroom, "provider_sign_ins", sign_ins_help),
             mail_sent: register(cloakroom, "mail_sent", sent_help),
             registry: Arc::new(root),
         }
@@ -174,6 +177,12 @@ impl Metrics {
     pub fn count_audit_failure(&self, is_event: bool) {
         let recorded_as = if is_event { "event" } else { "count" };
         self.audit_failures.get_or_create(&[("recorded_as", recorded_as)]).inc();
+    }
+
+    /// Counts a browser that has come back from the OpenID provider, or could not be sent there.
+    #[cfg(feature = "oidc")]
+    pub fn count_provider_sign_in(&self, outcome: &'static str) {
+        self.provider_sign_ins.get_or_create(&[("outcome", outcome)]).inc();
     }
 
     /// Sets the most client connections that the server allows.

@@ -260,13 +260,20 @@ impl Server {
         Departure { query, cookie, set_cookie, location }
     }
 
-    /// Comes back with this query and these cookies, and returns the fragment of the console's page.
+    /// Comes back with this query and these cookies, and returns the fragment of the console's page, without the request
+    /// id of an error.
     #[track_caller]
     pub fn come_back(&self, query: &str, cookie: &str) -> String {
         let path = format!("/auth/oidc/callback?{query}");
         let answer = self.request("GET", &path).header("Cookie", cookie).send().expect(303);
         let location = answer.header("Location");
-        location.strip_prefix("/console/oidc#").unwrap_or_else(|| panic!("{location}")).to_owned()
+        let fragment = location.strip_prefix("/console/oidc#");
+        let fragment = fragment.unwrap_or_else(|| panic!("{location}"));
+        let Some((error, id)) = fragment.split_once("&request_id=") else {
+            return fragment.to_owned();
+        };
+        assert_eq!(id, answer.header("X-Request-ID"));
+        error.to_owned()
     }
 
     /// The whole way there and back. Returns the code.

@@ -63,7 +63,8 @@ fn what_a_provider_says_of_itself_wrongly_is_remembered_for_five_seconds() {
         }
         assert_eq!(provider.count(DOCUMENT), before + 1);
         let answer = api.request("GET", &path).header("Accept", "text/html,*/*").send().expect(303);
-        assert_eq!(answer.header("Location"), "/console/oidc#error=unavailable");
+        let page = "/console/oidc#error=unavailable&request_id=";
+        assert_eq!(answer.header("Location"), format!("{page}{}", answer.header("X-Request-ID")));
     }
     // Later it is asked again.
     let api = provider.service(&[]);
@@ -116,14 +117,16 @@ fn a_provider_that_hangs_holds_little() {
         let found = scope.spawn(|| {
             parallel(40, |i| (api.come_back(&queries[i], &ways[i].cookie), began.elapsed()))
         });
-        wait_until(|| provider.count("/token") == 4);
-        // The others have gone before these four come to an end.
-        wait_until(|| running() <= 4);
+        wait_until(|| provider.count("/token") == 15);
+        // The others have gone before these come to an end.
+        wait_until(|| running() <= 15);
         found.join().expect("no panic")
     });
     assert!(found.iter().all(|(fragment, _)| fragment == "error=unavailable"), "{found:?}");
-    // Four wait for it, and the others for their turn only.
-    assert_eq!(provider.count("/token"), 4);
+    // Of the others some may have got their turn just when it was over, and the states of all others are still good.
+    let asked = provider.count("/token");
+    assert!((15..=30).contains(&asked), "{asked}");
+    assert_eq!(api.database.count("provider_sign_ins"), asked);
     let mut times: Vec<_> = found.iter().map(|(_, time)| time.as_secs_f32()).collect();
     times.sort_by(f32::total_cmp);
     assert!(times[0] < times[39] && api.peak_growth(before) < 16 << 20, "{times:?}");

@@ -58,7 +58,7 @@ fn an_identity_makes_one_account_with_a_confirmed_address() {
     provider.with(|state| state.userinfo = json!({"sub": "bob"}));
     for (verified, email) in [
         (json!(false), json!("bob@example.com")),
-        (json!("true"), json!("bob@example.com")),
+        (json!("yes"), json!("bob@example.com")),
         (Value::Null, json!("bob@example.com")),
         (json!(true), Value::Null),
         (json!(true), json!("no address")),

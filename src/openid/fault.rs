@@ -1,0 +1,63 @@
+//! Why a browser has proven nobody. Each refusal has a cause, in words for the operator, who finds it in the log.
+
+use crate::model::rules;
+
+/// Longest part of a cause that others have sent, in characters.
+const MAX_WORDS: usize = 100;
+
+/// What the page says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The provider has refused it, or the person has.
+    Denied,
+    /// It took too long, or was used already.
+    Expired,
+    /// The provider cannot be used now.
+    Unavailable,
+    /// What the browser has brought proves nothing.
+    Invalid,
+}
+
+impl Reason {
+    /// The word in the address of the page, and the value of the label of the metric.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Denied => "denied",
+            Reason::Expired => "expired",
+            Reason::Unavailable => "unavailable",
+            Reason::Invalid => "invalid",
+        }
+    }
+}
+
+/// A refusal. There is none without a cause.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    pub reason: Reason,
+    /// What is wrong: one of the few sentences that this program has for that.
+    pub cause: String,
+    /// What was found, and what was expected. It holds no token, and nothing that was sent but by [`words`].
+    pub detail: String,
+    /// Whether other keys of the provider may help.
+    pub is_of_key: bool,
+}
+
+impl Fault {
+    pub fn new(reason: Reason, cause: impl Into<String>, detail: impl Into<String>) -> Fault {
+        Fault { reason, cause: cause.into(), detail: detail.into(), is_of_key: false }
+    }
+
+    pub fn invalid(cause: impl Into<String>, detail: impl Into<String>) -> Fault {
+        Fault::new(Reason::Invalid, cause, detail)
+    }
+
+    pub fn unavailable(cause: impl Into<String>, detail: impl Into<String>) -> Fault {
+        Fault::new(Reason::Unavailable, cause, detail)
+    }
+}
+
+/// What others have sent, as a few words that may stand in a log: visible characters in quotation marks.
+pub fn words(sent: &str) -> String {
+    let cleaned = rules::user_agent(sent).unwrap_or_default();
+    format!("{:?}", cleaned.chars().take(MAX_WORDS).collect::<String>())
+}
