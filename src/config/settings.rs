@@ -251,8 +251,6 @@ settings! { |s, memory_limit|
     "CLOAKROOM_OIDC_CA";
     /// what people know the provider as, in place of its host
     "CLOAKROOM_OIDC_NAME";
-    /// `on`: whoever signs in by the provider and has no account gets one, if the provider confirms an e-mail address
-    "CLOAKROOM_OIDC_REGISTRATION" => oidc_registration: bool = s.switch(false);
     /// `all`: the provider is one's own, and the addresses that it gives are believed without `email_verified`
     "CLOAKROOM_OIDC_EMAILS";
     /// domains, with commas between: only people with an address there get an account by signing in
@@ -262,6 +260,8 @@ settings! { |s, memory_limit|
     "CLOAKROOM_OIDC_ADMIN_CLAIM";
     /// what the provider is asked for
     "CLOAKROOM_OIDC_SCOPES";
+    /// `on`: whoever signs in by the provider and has no account gets one, if the provider confirms an e-mail address
+    "CLOAKROOM_OIDC_REGISTRATION" => oidc_registration: bool = s.switch(false);
     /// hours after its sign-in after which a session ends that the provider has opened, however often it is refreshed
     "CLOAKROOM_OIDC_SESSION_HOURS" =>
         oidc_session: Duration = MINUTE * 60 * s.number(168, 1..=87_600);

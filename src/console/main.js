@@ -197,9 +197,12 @@ function sessionChanged() {
   else showAddress({ isReload: true });
 }
 
-/** Goes to the start, and forgets what the history keeps with the present address. */
+/**
+ * Goes to the start, and forgets what the history keeps with the present address. Where that leads straight to the
+ * provider, who has just signed out here is not signed in there and then.
+ */
 function leaveAddress() {
-  history.replaceState({ entry: history.state?.entry }, "", "/console");
+  history.replaceState({ entry: history.state?.entry }, "", service.provider?.leads ? "/console?password" : "/console");
   return showAddress({ isReload: true });
 }
 

@@ -33,7 +33,7 @@ pub struct AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 30] = [
+pub const ACTIONS: [&str; 31] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -64,6 +64,7 @@ pub const ACTIONS: [&str; 30] = [
     "second_factor.recovery",
     "identity.join",
     "identity.leave",
+    "auth.role",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];

@@ -98,23 +98,22 @@ impl Provider {
             return Ok(metadata);
         }
         let failed = lock(&self.failed).clone().filter(|(at, _)| at.elapsed() < FAILURE_AGE);
-        match (turn, failed) {
-            (_, Some((_, fault))) => return Err(fault),
-            (None, None) => return Err(Fault::unavailable("its document is late", "")),
-            (Some(_turn), None) => {
-                let fetched = self.fetch();
-                match &fetched {
-                    Ok(metadata) => *lock(&self.known) = Some(metadata.clone()),
-                    Err(fault) => *lock(&self.failed) = Some((Instant::now(), fault.clone())),
-                }
-                fetched
-            }
+        if let Some((_, fault)) = failed {
+            return Err(fault);
         }
+        let _turn = turn.ok_or_else(|| Fault::unavailable("its document is late", ""))?;
+        let fetched = self.fetch();
+        match &fetched {
+            Ok(metadata) => *lock(&self.known) = Some(metadata.clone()),
+            Err(fault) => *lock(&self.failed) = Some((Instant::now(), fault.clone())),
+        }
+        fetched
     }
 
-    /// Waits for a turn of a client with this address to send requests. Nobody's requests keep others from theirs.
-    pub fn turn(&self, client: IpAddr) -> Result<Turn, Fault> {
-        turns::acquire(&self.turns, client, MAX_TURN)
+    /// Waits for a turn of a client's network to send requests. Nobody's requests keep others from theirs.
+    pub fn turn(&self, network: IpAddr) -> Result<Turn, Fault> {
+        self.turns
+            .acquire(network, MAX_TURN)
             .ok_or_else(|| Fault::unavailable("too many people sign in at once", ""))
     }
 
@@ -124,7 +123,7 @@ impl Provider {
         let is_new = logged.get(cause).is_none_or(|at| at.elapsed() >= LOG_PERIOD);
         if is_new {
             logged.insert(cause.clone(), Instant::now());
-            let (issuer, reason) = (&self.settings.issuer, reason.name());
+            let issuer = &self.settings.issuer;
             log::warn!("request {id}: sign-in by {issuer} is {reason}: {cause}; {detail}");
         }
     }
@@ -149,7 +148,7 @@ impl Provider {
 
     /// Exchanges the code of the provider for an ID token, and verifies that (Core, 3.1.3). Keys that do not suit are
     /// fetched anew: the provider may have changed them, also under the same id or without one.
-    pub fn prove(&self, _turn: &Turn, metadata: &Metadata, grant: &Grant) -> Result<Person, Fault> {
+    pub fn prove(&self, metadata: &Metadata, grant: &Grant) -> Result<Person, Fault> {
         let answer = self.exchange(&metadata.document, grant)?;
         let text = |name: &str| answer.get(name).and_then(Value::as_str);
         let missing = || Fault::invalid("its token endpoint gives no id_token", "");
@@ -164,12 +163,7 @@ impl Provider {
     }
 
     /// Asks the provider for what the ID token lacks of a person (Core, 5.3).
-    pub fn complete(
-        &self,
-        _: &Turn,
-        metadata: &Metadata,
-        person: &mut Person,
-    ) -> Result<(), Fault> {
+    pub fn complete(&self, metadata: &Metadata, person: &mut Person) -> Result<(), Fault> {
         let (Some(url), Some(token)) = (&metadata.document.userinfo_endpoint, &person.access_token)
         else {
             return Ok(());

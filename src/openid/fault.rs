@@ -5,35 +5,20 @@ use crate::model::rules;
 /// Longest part of a cause that others have sent, in characters.
 const MAX_WORDS: usize = 100;
 
-/// What the page says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The provider has refused it, or the person has.
-    Denied,
-    /// It took too long, or was used already.
-    Expired,
-    /// The provider cannot be used now.
-    Unavailable,
-    /// What the browser has brought proves nothing.
-    Invalid,
-}
-
-impl Reason {
-    /// The word in the address of the page, and the value of the label of the metric.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Denied => "denied",
-            Reason::Expired => "expired",
-            Reason::Unavailable => "unavailable",
-            Reason::Invalid => "invalid",
-        }
-    }
-}
+/// What the page says: the word in its address, and the value of the label of the metric. The provider has refused it, or
+/// the person has.
+pub const DENIED: &str = "denied";
+/// It took too long, or was used already.
+pub const EXPIRED: &str = "expired";
+/// The provider cannot be used now.
+const UNAVAILABLE: &str = "unavailable";
+/// What the browser has brought proves nothing.
+const INVALID: &str = "invalid";
 
 /// A refusal. There is none without a cause.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    pub reason: Reason,
+    pub reason: &'static str,
     /// What is wrong: one of the few sentences that this program has for that.
     pub cause: String,
     /// What was found, and what was expected. It holds no token, and nothing that was sent but by [`words`].
@@ -43,16 +28,16 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub fn new(reason: Reason, cause: impl Into<String>, detail: impl Into<String>) -> Fault {
+    pub fn new(reason: &'static str, cause: impl Into<String>, detail: impl Into<String>) -> Fault {
         Fault { reason, cause: cause.into(), detail: detail.into(), is_of_key: false }
     }
 
     pub fn invalid(cause: impl Into<String>, detail: impl Into<String>) -> Fault {
-        Fault::new(Reason::Invalid, cause, detail)
+        Fault::new(INVALID, cause, detail)
     }
 
     pub fn unavailable(cause: impl Into<String>, detail: impl Into<String>) -> Fault {
-        Fault::new(Reason::Unavailable, cause, detail)
+        Fault::new(UNAVAILABLE, cause, detail)
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Document {
     pub userinfo_endpoint: Option<String>,
     #[serde(default)]
     claims_supported: Vec<String>,
+    /// With which ID tokens may be signed.
+    #[serde(rename = "id_token_signing_alg_values_supported")]
+    pub algorithms: Option<Vec<String>>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// Whether each answer to a browser names the issuer.
     #[serde(default, rename = "authorization_response_iss_parameter_supported")]

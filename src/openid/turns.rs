@@ -3,9 +3,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::http::client_address::{network, site};
 use crate::semaphore::{Permit, Policy, Semaphore, SemaphoreState};
 
 /// Most turns at once. With the request for what the provider says of itself these are sixteen requests.
@@ -34,9 +32,4 @@ impl Policy<IpAddr> for Fewest {
 
 pub fn new() -> Turns {
     Semaphore::with_policy(Fewest)
-}
-
-/// Waits for a turn of a client with this address.
-pub fn acquire(turns: &Turns, client: IpAddr, timeout: Duration) -> Option<Turn> {
-    turns.acquire(site(client).unwrap_or(network(client)), timeout)
 }

@@ -12,13 +12,14 @@ use super::statements;
 use crate::auth::random_bytes;
 use crate::auth::sealing::SealingKeys;
 use crate::error::{Error, Problem};
+use crate::http::client_address::site;
 use crate::http::params::Params;
 use crate::http::response::Response;
 use crate::model::identity::Identity;
 use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
-use crate::openid::{Fault, Grant, MAX_AGE, Metadata, Person, Provider, Reason, Turn, words};
+use crate::openid::{DENIED, EXPIRED, Fault, Grant, MAX_AGE, Metadata, Person, Provider, words};
 use crate::request::context::RequestContext;
 
 /// How long the way may take, in seconds.
@@ -123,7 +124,7 @@ pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
         }
         Err(Refusal::Of(fault)) => {
             report(context, &fault);
-            format!("error={}&request_id={}", fault.reason.name(), context.id)
+            format!("error={}&request_id={}", fault.reason, context.id)
         }
         Err(Refusal::Failed(error)) => return Err(error),
     };
@@ -167,14 +168,14 @@ impl From<Fault> for Refusal {
 
 /// Counts a sign-in that has come to nothing, and logs its cause, unless the person has only been slow.
 fn report(context: &RequestContext, fault: &Fault) {
-    context.app.metrics.count_provider_sign_in(fault.reason.name());
-    if let (Some(provider), true) = (&context.app.provider, fault.reason != Reason::Expired) {
+    context.app.metrics.count_provider_sign_in(fault.reason);
+    if let (Some(provider), true) = (&context.app.provider, fault.reason != EXPIRED) {
         provider.log(context.id, fault);
     }
 }
 
 fn expired(detail: &str) -> Fault {
-    Fault::new(Reason::Expired, "the sign-in has expired", detail)
+    Fault::new(EXPIRED, "the sign-in has expired", detail)
 }
 
 /// Proves who has come back, and stores that under a new code. Returns it with what people know the identity by.
@@ -193,7 +194,7 @@ fn prove(
     } else if let Some(error @ ("server_error" | "temporarily_unavailable")) = error.as_deref() {
         Fault::unavailable("it says that it has failed", words(error))
     } else if let Some(error) = error {
-        Fault::new(Reason::Denied, "it has refused", words(error))
+        Fault::new(DENIED, "it has refused", words(error))
     } else if let Some(code) = code {
         return redeem(context, attempt, state, (code, issuer.is_some()));
     } else {
@@ -216,15 +217,14 @@ fn redeem(
         let cause = "the browser has brought no issuer, which its document promises";
         return Err(Fault::invalid(cause, "").into());
     }
-    let turn = provider.turn(context.client)?;
+    let _turn = provider.turn(site(context.client).unwrap_or(context.client))?;
     let state_hash: [u8; 32] = Sha256::digest(state).into();
     match statements::use_state(&context.db, &state_hash)? {
         Some(true) => {}
         Some(false) => return Err(expired("its state was used before").into()),
         None => return Err(Fault::unavailable("100,000 states were used lately", "").into()),
     }
-    let (identity, label) = ask(context, provider, (&turn, &known), attempt, code)?;
-    drop(turn);
+    let (identity, label) = ask(context, provider, &known, attempt, code)?;
     let code = BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let code_hash: [u8; 32] = Sha256::digest(&code).into();
     let challenge = &attempt.challenge;
@@ -237,13 +237,13 @@ fn redeem(
 fn ask(
     context: &RequestContext,
     provider: &Provider,
-    (turn, known): (&Turn, &Metadata),
+    known: &Metadata,
     attempt: &Attempt,
     code: &str,
 ) -> Result<(Identity, String), Refusal> {
     let (verifier, nonce) = (&attempt.secret("verifier"), &attempt.secret("nonce"));
     let grant = Grant { code, redirect_uri: &redirect_uri(context), verifier, nonce };
-    let mut person = provider.prove(turn, known, &grant)?;
+    let mut person = provider.prove(known, &grant)?;
     if attempt.is_again {
         person.has_just_signed_in()?;
     }
@@ -258,7 +258,7 @@ fn ask(
             && !person.is_complete()
             && statements::find(&context.db, &issuer, &person.subject, context.client)?.is_none();
     if needs_more || person.label().is_empty() {
-        match provider.complete(turn, known, &mut person) {
+        match provider.complete(known, &mut person) {
             Err(fault) if needs_more => return Err(fault.into()),
             Err(fault) => provider.log(context.id, &fault),
             Ok(()) => {}

@@ -4,6 +4,8 @@
 
 mod create_admin;
 pub mod installation;
+#[cfg(feature = "oidc")]
+pub mod provider;
 pub mod secrets;
 pub mod warnings;
 
@@ -187,12 +189,29 @@ fn start_and_serve() -> Result<(), CommandError> {
     let wake = start_background(outbox, storage.clone())?;
     let app = App::new(config, db, storage, (signing_keys, sealing_keys), refused, metrics, wake);
     let app = Arc::new(app.map_err(String::from)?);
+    #[cfg(feature = "oidc")]
+    look_at_provider(app.clone())?;
     let failure_writer =
         FailureWriter::spawn(app.failures.clone(), app.db.clone(), app.metrics.clone())
             .map_err(|e| format!("thread of the audit log: {e}"))?;
     listen(app, &postgres)?;
     failure_writer.stop();
     Ok(())
+}
+
+/// Asks the OpenID provider in a thread of its own, if there is one: the service does not wait for it.
+#[cfg(feature = "oidc")]
+fn look_at_provider(app: Arc<App>) -> Result<(), String> {
+    let look = move || {
+        let Some(provider) = &app.provider else { return };
+        let counted = provider::count(provider, &app.config, &app.db).unwrap_or_default();
+        for (level, text, advice) in provider::ask(provider, &app.config).into_iter().chain(counted)
+        {
+            log::log!(level, "{}", format!("{text}. {advice}").trim_end());
+        }
+    };
+    let thread = std::thread::Builder::new().name("provider".to_owned()).spawn(look);
+    thread.map(drop).map_err(|e| format!("thread that looks at the OpenID provider: {e}"))
 }
 
 /// Where glibc reads the settings of its memory allocator when the process starts. An operator who sets this variable

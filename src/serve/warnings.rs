@@ -2,7 +2,7 @@
 
 use log::Level::{self, Error, Warn};
 
-use crate::config::{Config, Environment, HttpServer, Smtp};
+use crate::config::{Config, Environment, HttpServer, PasswordLogin, Smtp};
 use crate::mail::Mailer;
 
 /// A warning about a setting: its level, which is `Error` or `Warn`; the setting and what follows from it; and what to
@@ -32,10 +32,21 @@ impl Warnings {
 /// The fewest full accounts that the half of the quota for new users is to hold.
 const MIN_NEW_USERS: u64 = 4;
 
+/// Issuers where anybody has an account, or may get one.
+const PUBLIC_ISSUERS: [&str; 6] = [
+    "https://accounts.google.com",
+    "https://appleid.apple.com",
+    "https://gitlab.com",
+    "https://login.microsoftonline.com/common",
+    "https://login.microsoftonline.com/consumers",
+    "https://login.microsoftonline.com/organizations",
+];
+
 /// Returns the warnings about these settings.
 pub fn find(config: &Config) -> Vec<Warning> {
     let mut found = Warnings::default();
     anywhere(config, &mut found);
+    of_provider(config, &mut found);
     match config.environment {
         Environment::Production => in_production(config, &mut found),
         Environment::Development => in_development(config, &mut found),
@@ -86,6 +97,29 @@ fn anywhere(config: &Config, found: &mut Warnings) {
             2 * MIN_NEW_USERS
         ),
         "Raise it, lower CLOAKROOM_USER_STORAGE_QUOTA, or set CLOAKROOM_REGISTRATION to off.",
+    );
+}
+
+/// Ways to sign in that are open to everybody, or to nobody.
+fn of_provider(config: &Config, found: &mut Warnings) {
+    let Some(provider) = &config.provider else { return };
+    let is_public = PUBLIC_ISSUERS.iter().any(|issuer| provider.issuer.starts_with(issuer));
+    found.warn(
+        is_public && config.oidc_registration && provider.domains.is_empty(),
+        "CLOAKROOM_OIDC_REGISTRATION is on, and anybody can have an account at CLOAKROOM_OIDC_ISSUER: so anybody gets \
+         one here",
+        "Set CLOAKROOM_OIDC_DOMAINS to the domains of your people, or CLOAKROOM_OIDC_REGISTRATION to off.",
+    );
+    found.warn(
+        is_public && provider.trusts_emails,
+        "CLOAKROOM_OIDC_EMAILS is all, and CLOAKROOM_OIDC_ISSUER is not your own: anybody may claim an address there",
+        "Set it to verified.",
+    );
+    found.warn(
+        config.password_login == PasswordLogin::Admins && matches!(config.smtp, Smtp::Off),
+        "CLOAKROOM_PASSWORD_LOGIN is admins and no mail is sent: nobody but an administrator can connect an account \
+         that has no identity, and whoever loses theirs is locked out",
+        "Set CLOAKROOM_SMTP_URL to a mail server, or CLOAKROOM_PASSWORD_LOGIN to on.",
     );
 }
 

@@ -23,6 +23,10 @@ use crate::db::installation::DatabaseSide;
 use crate::db::migrations::newest_schema_version;
 use crate::db::{self, sql};
 use crate::mail::{MailError, smtp};
+#[cfg(feature = "oidc")]
+use crate::openid::Provider;
+#[cfg(feature = "oidc")]
+use crate::serve::provider;
 use crate::serve::{ignore_file_size_signal, installation, warnings};
 use crate::storage::{Storage, directory, refuse_partial};
 
@@ -53,6 +57,8 @@ pub fn doctor() -> Result<(), String> {
     if let Err(fault) = check_contents(&mut findings, &config, database.as_ref()) {
         findings.fault(format_args!("contents: {fault}"));
     }
+    #[cfg(feature = "oidc")]
+    check_provider(&mut findings, &config);
     let (level, text, advice) = check_mail(&config);
     findings.report(level, format_args!("mail: {text}"), advice);
     if config.listen.port() != 0 {
@@ -233,6 +239,29 @@ fn check_contents(
             .ok("installation id: the next start of the service gives it to whoever has none"),
     }
     Ok(())
+}
+
+/// Asks the OpenID provider, if there is one, what it says of itself, and counts the accounts that it does not serve.
+#[cfg(feature = "oidc")]
+fn check_provider(findings: &mut Findings, config: &Arc<Config>) {
+    let Some(settings) = config.provider.clone() else { return };
+    let known = config.clone();
+    let look = move || {
+        let provider = Provider::new(&settings)?;
+        let mut found = provider::ask(&provider, &known);
+        if let Ok(db) = database::open(&known) {
+            found.extend(provider::count(&provider, &known, &db).unwrap_or_default());
+        }
+        Ok(found)
+    };
+    match within_max_wait(look).unwrap_or_else(|| Err("no answer in time".to_owned())) {
+        Ok(found) => {
+            for (level, text, advice) in found {
+                findings.report(level, text, advice);
+            }
+        }
+        Err(fault) => findings.fault(format_args!("provider: {fault}")),
+    }
 }
 
 /// Reports how many bytes are free where contents are written.

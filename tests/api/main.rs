@@ -133,6 +133,8 @@ mod personal_tokens {
 #[cfg(feature = "oidc")]
 mod provider {
     mod callback;
+    mod causes;
+    mod company;
     mod identity;
     mod outage;
     mod rules;

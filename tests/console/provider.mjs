@@ -19,7 +19,6 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   jwks: { keys: [key] },
   cookies: { keys: ["a key of the tests"] },
   claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"], auth_time: null },
-  conformIdTokenClaims: false,
   features: { devInteractions: { enabled: false } },
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
   async findAccount(_, sub) {

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Write};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use jwt_simple::prelude::{
-    ECDSAP256KeyPairLike, ES256KeyPair, JWTClaims, KeyMetadata, PS256KeyPair, RS256KeyPair,
-    RSAKeyPairLike,
+    ECDSAP256KeyPairLike, ECDSAP384KeyPairLike, ES256KeyPair, ES384KeyPair, Ed25519KeyPair,
+    EdDSAKeyPairLike, JWTClaims, KeyMetadata, PS256KeyPair, RS256KeyPair, RS384KeyPair,
+    RS512KeyPair, RSAKeyPairLike,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -32,7 +34,11 @@ pub enum ProviderKey {
     /// The bytes of the private key.
     Es256(Vec<u8>),
     Rs256,
+    Rs384,
+    Rs512,
     Ps256,
+    Es384(Vec<u8>),
+    Ed25519(Vec<u8>),
 }
 
 /// Makes the key pair, gives it the id if there is one, and continues with it.
@@ -49,8 +55,28 @@ macro_rules! with_pair {
                 let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
                 $then
             }
+            ProviderKey::Rs384 => {
+                let pair = RS384KeyPair::from_der(&RSA_KEY).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
+            ProviderKey::Rs512 => {
+                let pair = RS512KeyPair::from_der(&RSA_KEY).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
             ProviderKey::Ps256 => {
                 let pair = PS256KeyPair::from_der(&RSA_KEY).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
+            ProviderKey::Es384(bytes) => {
+                let pair = ES384KeyPair::from_bytes(bytes).expect("a key");
+                let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
+                $then
+            }
+            ProviderKey::Ed25519(bytes) => {
+                let pair = Ed25519KeyPair::from_bytes(bytes).expect("a key");
                 let $pair = if let Some(id) = $id { pair.with_key_id(id) } else { pair };
                 $then
             }
@@ -61,6 +87,14 @@ macro_rules! with_pair {
 impl ProviderKey {
     pub fn new() -> ProviderKey {
         ProviderKey::Es256(ES256KeyPair::generate().to_bytes())
+    }
+
+    /// One of each algorithm that is taken, but for ES256.
+    pub fn others() -> [ProviderKey; 6] {
+        let es384 = ProviderKey::Es384(ES384KeyPair::generate().to_bytes());
+        let ed25519 = ProviderKey::Ed25519(Ed25519KeyPair::generate().to_bytes());
+        use ProviderKey::{Ps256, Rs256, Rs384, Rs512};
+        [Rs256, Rs384, Rs512, Ps256, es384, ed25519]
     }
 
     /// A token with these claims, and with this id of the key in its header.
@@ -98,6 +132,8 @@ pub enum Reply {
     Nothing,
     /// A byte a second, without end.
     Drops,
+    /// What it would answer, after this time.
+    Late(Duration),
 }
 
 /// What it says of itself and of people.
@@ -337,7 +373,12 @@ fn serve(socket: impl Read + Write, state: &Mutex<ProviderState>) {
                 }
                 return;
             }
-            None => answer(&request, &path, &mut state.lock().expect("no panic")),
+            late => {
+                if let Some(Reply::Late(time)) = late {
+                    std::thread::sleep(time);
+                }
+                answer(&request, &path, &mut state.lock().expect("no panic"))
+            }
         };
         if stream.get_mut().write_all(&answer.bytes()).is_err() {
             return;

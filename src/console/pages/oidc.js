@@ -14,14 +14,14 @@ const t = identity.page;
 
 export function show({ leaving }) {
   const rest = new URLSearchParams(takeRest().replace(/^#/, ""));
-  const [error, code, label] = ["error", "code", "name"].map((name) => rest.get(name));
+  const [error, code, label, id] = ["error", "code", "name", "request_id"].map((name) => rest.get(name));
   const trip = takeTrip();
   const draw = barePage();
   const say = (title, text, ...actions) => leaving.aborted || draw(title,
-    [text].flat().map((part) => (part instanceof Node ? part : el("p", { class: "lead" }, part))),
+    [text].flat(2).map((part) => (part instanceof Node ? part : el("p", { class: "lead" }, part))),
     el("div", { class: "form-actions" }, actions));
   const element = draw(t.title, skeleton());
-  if (error) sayReason(error, trip, say);
+  if (error) sayReason({ error, id }, trip, say);
   else if (!trip || !code) say(t.unknown_title, t.unknown, signInLink({ kind: "primary" }, toStart));
   else if (trip.purpose === "sign-in") signIn({ trip, code, label, draw, say, leaving });
   else {
@@ -34,14 +34,15 @@ export function show({ leaving }) {
 const toStart = () => ({ purpose: "sign-in", back: "/console" });
 
 /** Why the provider has confirmed nobody. What was typed is there again where the person goes back. */
-function sayReason(error, trip, say) {
+function sayReason({ error, id }, trip, say) {
   const reasons = t.reasons({ provider });
   if (trip) hand(trip, null, "");
   const known = Object.hasOwn(reasons, error) ? error : "invalid";
   // Some providers do not say when the person has signed in. To connect an account, their word is then not needed.
   const isUnable = known === "invalid" && trip?.isAgain;
   const next = isUnable && trip.purpose === "join" ? { ...trip, isAgain: false } : trip ?? toStart();
-  say(t.failed, [reasons[known], ...(isUnable && next === trip ? [t.unable({ provider })] : [])],
+  const request = /^[\da-f-]{36}$/.test(id) ? [el("p", { class: "aside" }, t.request({ id }))] : [];
+  say(t.failed, [reasons[known], ...(isUnable && next === trip ? [t.unable({ provider })] : []), request],
     providerLink(t.again, () => next, { kind: "primary" }),
     buttonLink(t.back, trip?.back ?? "/console"));
 }
@@ -63,8 +64,9 @@ function signIn({ trip, code, label, draw, say, leaving }) {
     if (error.reason === "NO_ACCOUNT" || isAnothers) {
       const [way, action] = service.provider.leads && service.passwordResets
         ? [t.no_account_link, buttonLink(t.to_link, "/console/forgotten", { kind: "primary" })]
-        : [t.no_account_join, buttonLink(t.to_sign_in, "/console", { kind: "primary" })];
-      say(t.no_account_title, [isAnothers ? t.email_taken : t.no_account, way, identityNote(label)], action);
+        : [t.no_account_join, buttonLink(t.to_sign_in, "/console?password", { kind: "primary" })];
+      say(t.no_account_title, [isAnothers ? t.email_taken : t.no_account, way, identityNote(label)], action,
+        providerLink(identity.reset.other, () => ({ ...trip, isAgain: true })));
     } else if (error.retryAt) {
       draw(t.title, errorBox(error, { again: attempt }));
     } else {

@@ -20,7 +20,9 @@ export function show() {
     made.field("code").set("");
     made.field("code").show(false);
   });
-  if (!service.provider?.leads) made.field("username").input.setAttribute("data-focus", "");
+  const { leads } = service.provider ?? {};
+  if (leads && !new URLSearchParams(location.search).has("password")) identity.depart({ purpose: "sign-in" });
+  if (!leads) made.field("username").input.setAttribute("data-focus", "");
   // The page that most people go on to comes while the service checks the password.
   made.element.addEventListener("submit", () => import("./files.js").catch(() => {}));
   return el("div", { class: "narrow" }, brand(), el("h1", { tabindex: "-1" }, t.title),

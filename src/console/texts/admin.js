@@ -245,6 +245,7 @@ export const admin = {
       "access.denied": "Access denied",
       "identity.join": "Connection to an identity",
       "identity.leave": "Disconnection of an identity",
+      "auth.role": "Role given by the provider",
       "second_factor.enable": "Setup of a second factor",
       "second_factor.disable": "Removal of a second factor",
       "second_factor.recovery": "Use of a recovery code",

@@ -20,6 +20,7 @@ export const identity = {
     IDENTITY_PRESENT: "Your account is already connected to another identity. Disconnect that first.",
     IDENTITY_NOT_FOUND: "There is no identity to disconnect any more.",
     PASSWORD_MISSING: "Your account has no password. Choose one first.",
+    FOREIGN_DOMAIN: "Accounts are made for addresses of other domains only. Ask an administrator for an invitation.",
     EMAIL_NOT_VERIFIED: `${provider} has not confirmed your e-mail address, so no account can be made for you. Confirm `
       + "it there, or ask an administrator for an invitation.",
   }),
@@ -41,6 +42,7 @@ export const identity = {
       invalid: `What ${provider} has answered cannot be used. Try again, and if that does not help, tell whoever runs `
         + "this service.",
     }),
+    request: ({ id }) => `The log of the service names the cause, with request ${id}.`,
     unable: ({ provider }) => `${provider} may not be able to confirm who you are anew. Then use your password. If you `
       + "have none, sign out and ask for a link by e-mail, which sets one.",
     unknown_title: "Begin again here",

@@ -352,7 +352,7 @@ fn every_change_and_every_refusal_is_one_event_and_nothing_else_is() {
     // The command line is no request, and the test below is about it; a provider has tests of its own.
     assert_eq!(
         tour.api.database.value::<String>(missing),
-        "admin.create identity.join identity.leave"
+        "admin.create identity.join identity.leave auth.role"
     );
     let log: String =
         tour.api.database.value("SELECT string_agg(e::text, ' ') FROM audit_events e");

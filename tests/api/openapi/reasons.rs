@@ -21,6 +21,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("UNAVAILABLE", "db/database.rs"),
     // Those that need a provider.
     ("EMAIL_NOT_VERIFIED", "provider/token.rs"),
+    ("FOREIGN_DOMAIN", "provider/company.rs"),
     ("IDENTITY_IN_USE", "provider/identity.rs"),
     ("IDENTITY_PRESENT", "provider/identity.rs"),
     ("NO_ACCOUNT", "provider/token.rs"),

@@ -158,7 +158,7 @@ fn keys_are_chosen_by_id_or_as_the_only_one() {
         let fragment = api.come_back(&provider.authorize(&departure), &departure.cookie);
         assert_eq!(fragment.starts_with("code="), expected, "{case}: {fragment}");
     }
-    for key in [ProviderKey::Rs256, ProviderKey::Ps256] {
+    for key in ProviderKey::others() {
         provider.with(|state| {
             state.keys = vec![key.public(json!({"kid": "rsa"}))];
             (state.key, state.key_id) = (key, Some("rsa".to_owned()));
@@ -201,6 +201,30 @@ fn a_new_key_is_fetched_at_most_once_a_minute() {
     });
     assert_eq!(provider.count("/keys"), 2);
     assert!(begin.elapsed() >= Duration::from_secs(59), "{:?}", begin.elapsed());
+}
+
+/// A key that replaces another under the same id, or without one, is found by the signature that is wrong by the old.
+#[test]
+fn a_key_without_an_id_may_be_another_one_by_now() {
+    parallel(2, |i| {
+        let (provider, id) = (OpenIdProvider::start(), [None, Some("same")][i]);
+        let publish = |key: &ProviderKey| {
+            let public = key.public(id.map_or(json!({}), |id| json!({"kid": id})));
+            provider.with(|state| {
+                state.keys = vec![public];
+                (state.key, state.key_id) = (key.clone(), id.map(str::to_owned));
+            });
+        };
+        publish(&ProviderKey::new());
+        let api = provider.service(&[]);
+        api.provider_code(&provider, "");
+        publish(&ProviderKey::new());
+        wait_until(|| {
+            thread::sleep(Duration::from_secs(1)); // each look is a whole sign-in
+            let departure = api.depart("");
+            api.come_back(&provider.authorize(&departure), &departure.cookie).starts_with("code=")
+        });
+    });
 }
 
 #[test]
