@@ -146,8 +146,15 @@ def test_an_identity_without_an_account(page, provider):
     page.heading("No account yet")
     page.see("stranger@example.com", "connect it under Account")
     page.check("oidc-no-account")
+    page.activate("Use another identity")
+    provider.sign_in(page, "another")
+    page.heading("No account yet")
+    page.see("another@example.com")
     page.activate("Go to sign-in")
     page.heading("Sign in")
+    id = "01234567-89ab-cdef-0123-456789abcdef"
+    page.open(f"/console/oidc#error=denied&request_id={id}")
+    page.see(f"The log of the service names the cause, with request {id}.")
 
 
 def test_connecting_and_disconnecting(page, service, provider):
@@ -461,6 +468,8 @@ def test_passwords_for_administrators_only(page, start_service, provider):
     service.call("POST", "/users", {"username": "lea", "email": "lea@example.com", "name": "Lea", "password": PASSWORD},
                  root.token)
     page.open()
+    page.until("page of the provider", lambda: "Sign in to the provider" in page.text())
+    page.open("/console?password")
     page.check("sign-in-provider-leads")
     page.activate("Administrators sign in with a password")
     page.fill("Username or e-mail", "lea")

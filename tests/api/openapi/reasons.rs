@@ -12,7 +12,7 @@ use crate::openapi::document::{ALL_ON, everything};
 use crate::openapi::scene::{Everything, Scene};
 
 /// Reasons that take many seconds or a broken database, and the tests that provoke them.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     ("FORM_TOO_LARGE", "files/hostile_uploads.rs"),
     ("BODY_TOO_SLOW", "server/slow_clients.rs"),
     ("INTERNAL_ERROR", "db/outage.rs"),

@@ -158,7 +158,7 @@ fn no_cause_is_without_a_test() {
     }
     assert!(written.len() >= 15, "{written:?}");
     // A refusal is made by what asks for a cause, nowhere else.
-    let made = sources.iter().any(|text| text.contains("Fault { reason"));
+    let made = sources.iter().any(|text| text.contains("Fault { reason:"));
     assert!(!made && sources[2].matches("Fault::new(").count() <= 2);
 }
 
