@@ -59,7 +59,7 @@ fn a_claim_gives_the_role_and_takes_it_but_never_from_the_last_administrator() {
         let made = sign_in(&api, &provider).expect(200);
         let role = made.json()["user"]["role"].as_str().expect("a role").to_owned();
         // The session is one of this role.
-        let me = api.me(&made.tokens()).expect(200).json();
+        let me = api.me(made.tokens()).expect(200).json();
         assert_eq!(me["role"], role.as_str());
         role
     };
