@@ -99,7 +99,8 @@ CREATE INDEX users_self_registered ON users (created_at) WHERE is_self_registere
 CREATE INDEX users_deleted_bytes ON users (deleted_bytes) WHERE deleted_bytes > 0;
 
 -- What is shown of an account. Queries that return accounts join it, for instance by `FROM users u, account(u) a`. It
--- is inlined, so it costs nothing, and only the columns that it names are read.
+-- is inlined, so it costs nothing, and only the columns that it names are read. An identity of another issuer than that
+-- by which people sign in, which each session of the program names if there is one, counts as none.
 CREATE FUNCTION account(u users) RETURNS TABLE (
     id uuid, username text, email text, name text, role text, permissions text[], is_active boolean,
     created_at timestamptz, updated_at timestamptz, last_login timestamptz, total_uploads bigint,
@@ -108,7 +109,9 @@ CREATE FUNCTION account(u users) RETURNS TABLE (
 ) LANGUAGE sql STABLE AS $$
     SELECT u.id, u.username, u.email, u.name, u.role, u.permissions, u.is_active, u.created_at, u.updated_at,
            u.last_login, u.total_uploads, u.total_storage_used, u.storage_quota, u.file_quota,
-           u.second_factor_at IS NOT NULL, u.password_hash IS NOT NULL, u.identity_subject IS NOT NULL,
+           u.second_factor_at IS NOT NULL, u.password_hash IS NOT NULL,
+           coalesce(u.identity_issuer = coalesce(nullif(current_setting('cloakroom.issuer', true), ''),
+                                                 u.identity_issuer), false),
            u.credentials_version
 $$;
 

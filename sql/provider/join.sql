@@ -1,6 +1,7 @@
 -- Joins the identity of issuer $3, subject $4 and address $5 to account $1. $2: version of the credentials that were
 -- checked; $6, $7: address and request id of the event. is_joined: the account has this identity, also from before; one of
--- another issuer, which people do not sign in by any more, is replaced. The unique index decides whether another account has it. No row: the account was changed.
+-- another issuer, which people do not sign in by any more, is replaced. The unique index decides whether another account
+-- has it. No row: the account was changed.
 WITH account AS (
     SELECT id, identity_issuer, identity_subject FROM users
     WHERE id = $1 AND credentials_version = $2 AND is_active AND NOT is_deleted AND NOT is_development_admin

@@ -10,14 +10,8 @@ CREATE TABLE provider_sign_ins (
     tries integer NOT NULL DEFAULT 0,
     is_used boolean NOT NULL DEFAULT false,
     challenge text,
-    issuer text,
-    subject text,
-    email text,
-    name text,
-    is_fresh boolean,
-    may_join boolean,
-    is_known boolean,
-    is_admin boolean
+    -- Whom the code proves, as the program reads it.
+    proven jsonb
 );
 
 CREATE INDEX provider_sign_ins_used_at ON provider_sign_ins (used_at);

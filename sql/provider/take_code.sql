@@ -4,4 +4,4 @@
 UPDATE provider_sign_ins
 SET tries = tries + 1, is_used = challenge = $2 OR tries >= 4
 WHERE code_hash = $1 AND NOT is_used AND code_expires_at > now()
-RETURNING challenge = $2 AS is_right, issuer, subject, email, name, is_fresh, may_join, is_known, is_admin
+RETURNING challenge = $2 AS is_right, proven

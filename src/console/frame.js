@@ -50,7 +50,10 @@ async function endSession() {
   const wasOpened = identity?.isOpened();
   const isTold = await signOut();
   if (!isTold) notify(texts.main.signed_out_here);
-  else if (wasOpened) notify(identity.stillSignedIn);
+  else if (wasOpened) {
+    const action = identity.signOutButton();
+    notify(identity.stillSignedIn, { action, stays: Boolean(action) });
+  }
 }
 
 /** Puts the frame into the document. */

@@ -2,7 +2,7 @@
 // They come back to `/console/oidc`, which signs them in or goes on to the page that they came from.
 
 import { ROUND_TRIP, addressOf, currentUser, service, sessionId } from "./api.js";
-import { buttonLink } from "./controls.js";
+import { button, buttonLink } from "./controls.js";
 import { el, nameText } from "./dom.js";
 import { form } from "./forms.js";
 import { texts } from "./texts.js";
@@ -14,6 +14,8 @@ const MAX_AGE = 15 * 60_000;
 const ONCE_FIRST = { capture: true, once: true };
 /** The id of the session that the provider has opened last in this browser. */
 const OPENED = "cloakroom.by_provider";
+/** Where one signs out at the provider after that session. */
+const END = "cloakroom.provider_end";
 
 /** The way that somebody has come back from, until its page takes it, with `proof` and `name` if it has succeeded. */
 let returned = null;
@@ -116,8 +118,16 @@ export function resetWith({ proof, name, fields }, send) {
   return [t.reset.title, el("p", { class: "lead" }, t.reset.lead), made.element];
 }
 
-/** Remembers that the provider has opened the session of this tab. */
-export const rememberOpening = () => localStorage.setItem(OPENED, sessionId());
+/** Remembers that the provider has opened the session of this tab, and where one signs out there, if it says so. */
+export function rememberOpening(end) {
+  localStorage.setItem(OPENED, sessionId());
+  localStorage.setItem(END, end ?? "");
+}
+/** The button for signing out at the provider too, if it has a page for that. */
+export function signOutButton() {
+  const end = localStorage.getItem(END);
+  return /^https?:/.test(end) && button(t.sign_out({ provider }), { on: { click: () => location.assign(end) } });
+}
 /** What is said to people who sign out of such a session. */
 export const stillSignedIn = t.still({ provider });
 export const isOpened = () => Boolean(sessionId()) && localStorage.getItem(OPENED) === sessionId();

@@ -112,6 +112,8 @@ pub struct Connector {
     config: Config,
     /// One for each of several hosts, in their order.
     single_hosts: Vec<Config>,
+    /// What begins a session.
+    beginning: String,
     timelines: Timelines,
     tls: TlsSettings,
     /// How long a host may take to accept a TCP connection, and again as long for PostgreSQL's handshake on it, before
@@ -133,7 +135,9 @@ impl Connector {
         let ca = settings.database_ca.as_deref();
         let tls = TlsSettings::new(&mut config, ca, settings.database_url_variable())?;
         let single_hosts = (0..hosts as usize).map(|n| with_host(&config, n)).collect();
-        Ok(Connector { config, single_hosts, timelines: Timelines::default(), tls, host_timeout })
+        let beginning = beginning(settings.provider.as_ref().map_or("", |it| &it.issuer));
+        let timelines = Timelines::default();
+        Ok(Connector { config, single_hosts, beginning, timelines, tls, host_timeout })
     }
 
     /// Host and port of the server, for messages: `127.0.0.1:5432`, `[::1]:5432` or the path of a socket. Several
@@ -184,7 +188,7 @@ impl Connector {
         let tls = self.tls.make_negotiation(deadline.clone(), self.host_timeout);
         let mut client = PostgresConnectionManager::new(config.clone(), tls).connect()?;
         deadline.set(self.host_timeout);
-        begin_session(&mut client)?;
+        client.batch_execute(&self.beginning)?;
         self.timelines.check(timeline(&mut client), &mut client)?;
         deadline.set(wait);
         Ok((client, deadline))
@@ -230,14 +234,14 @@ fn is_former_primary(error: &postgres::Error) -> bool {
     })
 }
 
-/// Begins a session with the settings that the program relies on, in a transaction that does not depend on those that
-/// the database asks for: one that waits for others, or that a standby refuses.
-fn begin_session(client: &mut Client) -> Result<(), postgres::Error> {
-    client.batch_execute(concat!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED;",
-        sql!("db/database/session"),
-        ";COMMIT"
-    ))
+/// The statements that begin a session with the settings that the program relies on, in a transaction that does not
+/// depend on those that the database asks for: one that waits for others, or that a standby refuses. They name the issuer
+/// by which people sign in, of which the function `account` of the database tells whether an account has an identity.
+fn beginning(issuer: &str) -> String {
+    let (settings, issuer) = (sql!("db/database/session"), issuer.replace('\'', "''"));
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED;{settings};SET cloakroom.issuer = '{issuer}';COMMIT"
+    )
 }
 
 /// Returns the identifier and the timeline of the server, if that tells them and accepts writes.

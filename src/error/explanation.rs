@@ -242,13 +242,13 @@ errors! {
     NoAccount => row(404, "NO_ACCOUNT", "No account has this identity",
         "Sign in in another way and join it, or ask an administrator for an account.");
     /// An account is to be made, and the provider does not say that it has confirmed an e-mail address.
-    EmailNotVerified => row(409, "EMAIL_NOT_VERIFIED", "The provider confirms no e-mail address",
-        "Confirm your address there, or ask an administrator for an account.");
+    EmailNotVerified => row(409, "EMAIL_NOT_VERIFIED", "The provider confirms no e-mail address", "Confirm it there.");
     /// An account is to be made, and the settings admit other addresses only.
     ForeignDomain => row(403, "FOREIGN_DOMAIN", "Not enough permissions", "Ask an administrator for an account.");
     /// The code of a sign-in by the OpenID provider is not good, or proves less than it must or another identity.
-    InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code",
-        "A code works once and for five minutes. A new sign-in by the provider gives another.");
+    InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code", "A new sign-in at the provider gives one.");
+    /// The code is good, but of a sign-in at the provider that may be an old one, or another person's at this browser.
+    StaleProviderCode => row(400, "CODE_NOT_FRESH", "Invalid or expired code", "Start with again=1.");
     /// The settings let only administrators sign in with a password. Holds the name of the provider.
     ProviderRequired(name: String) => row(403, "PROVIDER_REQUIRED", format!("Sign in with {name}"),
         "The console begins that.");

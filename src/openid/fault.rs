@@ -5,19 +5,11 @@ use crate::model::rules;
 /// Longest part of a cause that others have sent, in characters.
 const MAX_WORDS: usize = 100;
 
-/// What the page says: the word in its address, and the value of the label of the metric. The provider has refused it, or
-/// the person has.
-pub const DENIED: &str = "denied";
-/// It took too long, or was used already.
-pub const EXPIRED: &str = "expired";
-/// The provider cannot be used now.
-const UNAVAILABLE: &str = "unavailable";
-/// What the browser has brought proves nothing.
-const INVALID: &str = "invalid";
-
 /// A refusal. There is none without a cause.
 #[derive(Debug, Clone)]
 pub struct Fault {
+    /// The word in the address of the page, and the label of the metric: `denied` by the provider or the person,
+    /// `expired` or used already, `unavailable` while the provider cannot be used, `invalid` if it proves nothing.
     pub reason: &'static str,
     /// What is wrong: one of the few sentences that this program has for that.
     pub cause: String,
@@ -33,11 +25,11 @@ impl Fault {
     }
 
     pub fn invalid(cause: impl Into<String>, detail: impl Into<String>) -> Fault {
-        Fault::new(INVALID, cause, detail)
+        Fault::new("invalid", cause, detail)
     }
 
     pub fn unavailable(cause: impl Into<String>, detail: impl Into<String>) -> Fault {
-        Fault::new(UNAVAILABLE, cause, detail)
+        Fault::new("unavailable", cause, detail)
     }
 }
 

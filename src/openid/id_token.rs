@@ -4,11 +4,7 @@ use std::collections::HashSet;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use jwt_simple::prelude::{
-    Audiences, Duration, ECDSAP256PublicKeyLike, ECDSAP384PublicKeyLike, ES256PublicKey,
-    ES384PublicKey, Ed25519PublicKey, EdDSAPublicKeyLike, JWTClaims, PS256PublicKey,
-    RS256PublicKey, RS384PublicKey, RS512PublicKey, RSAPublicKeyLike, Token, VerificationOptions,
-};
+use jwt_simple::prelude::*;
 use jwt_simple::{Error, JWTError};
 use serde_json::{Map, Value, json};
 
@@ -120,7 +116,7 @@ pub fn verify(
         None => false,
     };
     if !party.map_or(is_only_ours, |it| *it == **own) {
-        let party = party.map_or("none".to_owned(), |it| words(&it.to_string()));
+        let party = party.map_or("none".to_owned(), said);
         let detail = format!("azp is {party}; beside additional audiences it must be {own}");
         return Err(Fault::invalid("the ID token is for another client too", detail));
     }
@@ -185,6 +181,11 @@ fn only<K>(mut keys: impl Iterator<Item = K>, id: Option<&str>) -> Result<K, Fau
     Err(Fault { is_of_key: true, ..Fault::invalid(cause, detail) })
 }
 
+/// What a claim says, for a log.
+fn said(claim: &Value) -> String {
+    words(claim.as_str().unwrap_or(&claim.to_string()))
+}
+
 /// The cause of a token that the library refuses, in its words. It looks at the claims only after the signature.
 fn why_refused(token: &str, error: &Error) -> Fault {
     let error = error.downcast_ref::<JWTError>();
@@ -195,7 +196,7 @@ fn why_refused(token: &str, error: &Error) -> Fault {
     let cause = error.map_or("it has claims of other types".to_owned(), ToString::to_string);
     let payload = token.split('.').nth(1).and_then(|it| BASE64_URL_SAFE_NO_PAD.decode(it).ok());
     let claims = payload.and_then(|it| serde_json::from_slice::<Claims>(&it).ok());
-    let claim = |name: &str| claims.as_ref()?.get(name).map(|it| words(&it.to_string()));
+    let claim = |name: &str| claims.as_ref()?.get(name).map(said);
     let shown = ["iss", "aud", "iat", "exp", "nbf"]
         .map(|name| format!("{name} {}", claim(name).unwrap_or_else(|| "none".to_owned())));
     let detail = format!("{}; now it is {}", shown.join(", "), unix_time().as_secs());

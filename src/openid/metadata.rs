@@ -13,6 +13,8 @@ pub struct Document {
     pub token_endpoint: String,
     pub jwks_uri: String,
     pub userinfo_endpoint: Option<String>,
+    /// Where people sign out (RP-Initiated Logout 1.0, 2.1).
+    pub end_session_endpoint: Option<String>,
     #[serde(default)]
     claims_supported: Vec<String>,
     /// With which ID tokens may be signed.
@@ -54,6 +56,6 @@ impl Document {
     /// All URLs that it names.
     pub fn urls(&self) -> impl Iterator<Item = &String> {
         let required = [&self.authorization_endpoint, &self.token_endpoint, &self.jwks_uri];
-        required.into_iter().chain(&self.userinfo_endpoint)
+        required.into_iter().chain(&self.userinfo_endpoint).chain(&self.end_session_endpoint)
     }
 }

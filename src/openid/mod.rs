@@ -7,6 +7,6 @@ mod metadata;
 mod turns;
 
 pub use client::{Grant, MAX_AGE, Provider};
-pub use fault::{DENIED, EXPIRED, Fault, words};
+pub use fault::{Fault, words};
 pub use id_token::{ALGORITHMS, Person};
 pub use metadata::Metadata;

@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::code;
-use super::statements;
+use super::statements::{self, Proven};
 use crate::accounts::extras::end_identity;
 use crate::accounts::proof::{Proof, check_password};
 use crate::auth::token_bucket::Taken;
@@ -28,8 +28,8 @@ pub fn sign_in(context: &mut RequestContext) -> Result<Response, Error> {
         (sent, body.filter("otp", rules::code))
     })?;
     context.audits(RefusedAction::ProviderLogin, None);
-    let identity = code::take(context, &sent)?;
-    let outcome = open(context, &identity, otp.as_deref());
+    let proven = code::take_all(context, &sent)?;
+    let outcome = open(context, &proven, otp.as_deref());
     if let Err(Error::SecondFactorRequired { .. } | Error::InvalidCode { .. }) = &outcome {
         statements::give_code_back(&context.db, &sent.hash())?;
     }
@@ -43,11 +43,12 @@ fn session_end(context: &RequestContext) -> Option<OffsetDateTime> {
 
 fn open(
     context: &mut RequestContext,
-    identity: &Identity,
+    proven: &Proven,
     otp: Option<&str>,
 ) -> Result<Response, Error> {
+    let Proven { identity, name, is_admin, .. } = proven;
     if let Some(account) = find(context, identity)? {
-        return open_account(context, &account, identity, otp);
+        return open_account(context, &account, *is_admin, otp);
     }
     if !context.app.config.oidc_registration {
         return Err(Error::NoAccount);
@@ -58,22 +59,23 @@ fn open(
         return Err(Error::ForeignDomain);
     }
     let limit = Limit::Registrations;
-    let attempt = (!identity.is_known).then(|| limits::take(context, limit, Caller::Anonymous));
+    let is_stranger = !provider.knows_people();
+    let attempt = is_stranger.then(|| limits::take(context, limit, Caller::Anonymous));
     let attempt = attempt.transpose()?;
     let session = sign_in::new_session(context, Uuid::new_v4(), session_end(context));
-    let (db, name) = (&context.db, identity.name.as_deref());
-    let made = open_for_new_user(db, email, name, None, Some(identity), &session)?;
+    let (db, name, of) = (&context.db, name.as_deref(), Some((identity, is_stranger)));
+    let made = open_for_new_user(db, email, name, None, of, &session)?;
     if made.is_some() {
         attempt.into_iter().for_each(Taken::count);
     }
-    match made.filter(|_| identity.is_admin != Some(true)) {
+    match made.filter(|_| *is_admin != Some(true)) {
         Some(user) => {
             context.account_in_log = Some(user.id);
             sign_in::token_response(context.app, 200, &user, &session)
         }
         // It is to be one of an administrator, or another request has made it at the same time.
         None => match find(context, identity)? {
-            Some(account) => open_account(context, &account, identity, otp),
+            Some(account) => open_account(context, &account, *is_admin, otp),
             None => Err(Error::Taken(Unique::Email)),
         },
     }
@@ -86,7 +88,7 @@ fn find(context: &RequestContext, identity: &Identity) -> Result<Option<LoginAcc
 fn open_account(
     context: &mut RequestContext,
     account: &LoginAccount,
-    identity: &Identity,
+    is_admin: Option<bool>,
     otp: Option<&str>,
 ) -> Result<Response, Error> {
     context.account_in_log = Some(account.user.id);
@@ -96,7 +98,7 @@ fn open_account(
     }
     context.db.changes_are_of(account.user.id);
     let code = sign_in::check_code(context, account, otp)?;
-    if let Some(is_admin) = identity.is_admin {
+    if let Some(is_admin) = is_admin {
         statements::set_role(&context.db, account.user.id, is_admin)?;
     }
     let ends_at = session_end(context);
@@ -114,16 +116,16 @@ pub fn join(context: &mut RequestContext, user: &CurrentUser) -> Result<Response
         (code::read_fields(body), body.optional("current_password", rules::non_empty))
     })?;
     context.audits(RefusedAction::IdentityJoin, Some(user.id()));
-    let identity = code::take(context, &sent)?;
+    let proven = code::take_all(context, &sent)?;
     let version = match (user.account.has_password, password) {
         (false, _) => user.credentials_version.ok_or(Error::UserNotUsable)?,
         (true, None) => return Err(Error::WrongCurrentPassword),
         (true, Some(password)) => check_password(context, user, &Proof::Password(password))?,
     };
-    if !identity.may_join {
-        return Err(Error::InvalidProviderCode);
+    if !proven.may_join {
+        return Err(Error::StaleProviderCode);
     }
-    match statements::join(&context.db, user.id(), version, &identity)? {
+    match statements::join(&context.db, user.id(), version, &proven.identity)? {
         Some(true) => {
             context.app.wake_background(); // which wakes the thread that sends mail
             Ok(Response::empty(204))

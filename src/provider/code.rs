@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::statements;
+use super::statements::{self, Proven};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::model::identity::Identity;
@@ -42,6 +42,11 @@ impl SentCode {
 
 /// Uses a code, and returns the identity that it proves. Fails with [`Error::InvalidProviderCode`].
 pub fn take(context: &RequestContext, sent: &SentCode) -> Result<Identity, Error> {
+    take_all(context, sent).map(|proven| proven.identity)
+}
+
+/// The same with all that the code stands for.
+pub fn take_all(context: &RequestContext, sent: &SentCode) -> Result<Proven, Error> {
     let found =
         statements::take_code(&context.db, &sent.hash(), &digest(sent.verifier.as_bytes()))?;
     found.ok_or(Error::InvalidProviderCode)

@@ -8,7 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 use super::code::digest;
-use super::statements;
+use super::statements::{self, Proven};
 use crate::auth::random_bytes;
 use crate::auth::sealing::SealingKeys;
 use crate::error::{Error, Problem};
@@ -19,7 +19,7 @@ use crate::model::identity::Identity;
 use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::model::timestamp::unix_time;
-use crate::openid::{DENIED, EXPIRED, Fault, Grant, MAX_AGE, Metadata, Person, Provider, words};
+use crate::openid::{Fault, Grant, MAX_AGE, Metadata, Person, Provider, words};
 use crate::request::context::RequestContext;
 
 /// How long the way may take, in seconds.
@@ -79,9 +79,8 @@ pub fn start(context: &mut RequestContext) -> Result<Response, Error> {
     };
     let (challenge, is_again) = context.request.query().read(read)?;
     let provider = provider(context)?;
-    let known = provider.metadata(MAX_AGE);
-    let known = known.map_err(|fault| {
-        report(context, &fault);
+    let known = provider.metadata(MAX_AGE).map_err(|fault| {
+        report(context, provider, &fault);
         Error::ProviderUnavailable
     })?;
     let (began, issuer) = (unix_time().as_secs(), provider.settings.issuer.clone());
@@ -98,10 +97,9 @@ pub fn start(context: &mut RequestContext) -> Result<Response, Error> {
         query.append_pair("prompt", "login").append_pair("max_age", "300");
     }
     let endpoint = &known.document.authorization_endpoint;
-    let mark = if endpoint.contains('?') { '&' } else { '?' };
     let sealed = attempt.seal(&context.app.sealing_keys)?;
     let cookie = cookie(context, &cookie_name(context, &state), &sealed, LIFETIME);
-    let location = format!("{endpoint}{mark}{}", query.finish());
+    let location = with_query(endpoint, &query.finish());
     Ok(Response::empty(303).with_header("Location", location).with_header("Set-Cookie", cookie))
 }
 
@@ -118,12 +116,12 @@ pub fn callback(context: &mut RequestContext) -> Result<Response, Error> {
         _ => Err(Fault::invalid("the browser has brought no state", "").into()),
     };
     let fragment = match proven {
-        Ok((code, label)) => {
+        Ok(fragment) => {
             context.app.metrics.count_provider_sign_in("proven");
-            format!("code={code}&name={}", utf8_percent_encode(&label, NON_ALPHANUMERIC))
+            fragment
         }
         Err(Refusal::Of(fault)) => {
-            report(context, &fault);
+            report(context, provider(context)?, &fault);
             format!("error={}&request_id={}", fault.reason, context.id)
         }
         Err(Refusal::Failed(error)) => return Err(error),
@@ -166,25 +164,24 @@ impl From<Fault> for Refusal {
     }
 }
 
-/// Counts a sign-in that has come to nothing, and logs its cause, unless the person has only been slow.
-fn report(context: &RequestContext, fault: &Fault) {
+/// Counts a sign-in that has come to nothing, and logs its cause.
+fn report(context: &RequestContext, provider: &Provider, fault: &Fault) {
     context.app.metrics.count_provider_sign_in(fault.reason);
-    if let (Some(provider), true) = (&context.app.provider, fault.reason != EXPIRED) {
-        provider.log(context.id, fault);
-    }
+    provider.log(context.id, fault);
 }
 
 fn expired(detail: &str) -> Fault {
-    Fault::new(EXPIRED, "the sign-in has expired", detail)
+    Fault::new("expired", "the sign-in has expired", detail)
 }
 
-/// Proves who has come back, and stores that under a new code. Returns it with what people know the identity by.
+/// Proves who has come back, and stores that under a new code. Returns the fragment with it, with what people know the
+/// identity by, and where they sign out at the provider, if it says so (RP-Initiated Logout 1.0, 2).
 fn prove(
     context: &RequestContext,
     attempt: &Attempt,
     state: &str,
     [code, error, issuer]: &[Option<String>; 3],
-) -> Result<(String, String), Refusal> {
+) -> Result<String, Refusal> {
     let provider = provider(context)?;
     let own = &provider.settings.issuer;
     let fault = if attempt.issuer != *own {
@@ -194,7 +191,7 @@ fn prove(
     } else if let Some(error @ ("server_error" | "temporarily_unavailable")) = error.as_deref() {
         Fault::unavailable("it says that it has failed", words(error))
     } else if let Some(error) = error {
-        Fault::new(DENIED, "it has refused", words(error))
+        Fault::new("denied", "it has refused", words(error))
     } else if let Some(code) = code {
         return redeem(context, attempt, state, (code, issuer.is_some()));
     } else {
@@ -210,7 +207,7 @@ fn redeem(
     attempt: &Attempt,
     state: &str,
     (code, names_issuer): (&str, bool),
-) -> Result<(String, String), Refusal> {
+) -> Result<String, Refusal> {
     let provider = provider(context)?;
     let known = provider.metadata(MAX_AGE)?;
     if known.document.names_issuer && !names_issuer {
@@ -224,12 +221,24 @@ fn redeem(
         Some(false) => return Err(expired("its state was used before").into()),
         None => return Err(Fault::unavailable("100,000 states were used lately", "").into()),
     }
-    let (identity, label) = ask(context, provider, &known, attempt, code)?;
+    let (proven, label) = ask(context, provider, &known, attempt, code)?;
     let code = BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
     let code_hash: [u8; 32] = Sha256::digest(&code).into();
     let challenge = &attempt.challenge;
-    statements::store_code(&context.db, &state_hash, &code_hash, challenge, &identity)?;
-    Ok((code, label))
+    statements::store_code(&context.db, &state_hash, &code_hash, challenge, &proven)?;
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let end = known.document.end_session_endpoint.as_ref().map(|endpoint| {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("client_id", &provider.settings.client_id);
+        format!("&end={}", encode(&with_query(endpoint, &query.finish())))
+    });
+    Ok(format!("code={code}&name={}{}", encode(&label), end.unwrap_or_default()))
+}
+
+/// The URL of an endpoint, which may have a query, with more of it.
+fn with_query(endpoint: &str, query: &str) -> String {
+    let mark = if endpoint.contains('?') { '&' } else { '?' };
+    format!("{endpoint}{mark}{query}")
 }
 
 /// Asks the provider whom its code is for, and for what the ID token lacks: what an account needs where one is to be
@@ -240,7 +249,7 @@ fn ask(
     known: &Metadata,
     attempt: &Attempt,
     code: &str,
-) -> Result<(Identity, String), Refusal> {
+) -> Result<(Proven, String), Refusal> {
     let (verifier, nonce) = (&attempt.secret("verifier"), &attempt.secret("nonce"));
     let grant = Grant { code, redirect_uri: &redirect_uri(context), verifier, nonce };
     let mut person = provider.prove(known, &grant)?;
@@ -249,10 +258,8 @@ fn ask(
     }
     let settings = &provider.settings;
     let issuer = settings.issuer.clone();
-    let admin = |person: &Person| {
-        let claim = settings.admin_claim.as_ref();
-        claim.map(|(name, value)| person.has_claim(name, value))
-    };
+    let claim = settings.admin_claim.as_ref();
+    let admin = |person: &Person| claim.map(|(name, value)| person.has_claim(name, value));
     let needs_more = admin(&person) == Some(None)
         || context.app.config.oidc_registration
             && !person.is_complete()
@@ -269,8 +276,8 @@ fn ask(
     let (label, name) = (person.label(), person.name());
     let is_admin = admin(&person).map(|has| has.unwrap_or(false));
     let (subject, is_fresh) = (person.subject, attempt.is_again);
-    let is_known = settings.knows_people();
-    Ok((Identity { issuer, subject, email, name, is_fresh, may_join, is_known, is_admin }, label))
+    let identity = Identity { issuer, subject, email, is_fresh };
+    Ok((Proven { identity, name, may_join, is_admin }, label))
 }
 
 fn challenge(text: &str) -> Result<String, Problem> {

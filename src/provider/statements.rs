@@ -3,11 +3,11 @@
 
 use std::net::IpAddr;
 
+use postgres::types::Json;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::db::{
-    Database, SqlParams, from_row, one_row, second_factor_from_row, sql, user_from_row,
-};
+use crate::db::{Database, SqlParams, one_row, second_factor_from_row, sql, user_from_row};
 use crate::error::Error;
 use crate::model::identity::Identity;
 use crate::model::user::Role;
@@ -15,6 +15,18 @@ use crate::sign_in::statements::LoginAccount;
 
 /// A hash of a state or a code, under which it is stored.
 type Hash = [u8; 32];
+
+/// What a code stands for.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Proven {
+    pub identity: Identity,
+    /// Display name.
+    pub name: Option<String>,
+    /// Whether it may be joined to an account: it is fresh, or the provider never tells.
+    pub may_join: bool,
+    /// Whether the provider says that its owner is an administrator, if it is asked.
+    pub is_admin: Option<bool>,
+}
 
 /// Uses a state. Returns false if it was used before, and `None` if too many were lately.
 pub fn use_state(db: &Database, state: &Hash) -> Result<Option<bool>, Error> {
@@ -29,27 +41,17 @@ pub fn store_code(
     state: &Hash,
     code: &Hash,
     challenge: &str,
-    identity: &Identity,
+    proven: &Proven,
 ) -> Result<(), Error> {
-    let Identity { issuer, subject, email, name, is_fresh, may_join, is_known, is_admin } =
-        identity;
-    let (state, code) = (state.as_slice(), code.as_slice());
-    let params: SqlParams = &[
-        &state, &code, &challenge, issuer, subject, email, name, is_fresh, may_join, is_known,
-        is_admin,
-    ];
+    let params: SqlParams = &[&state.as_slice(), &code.as_slice(), &challenge, &Json(proven)];
     db.write(sql!("provider/store_code"), params).map(drop)
 }
 
 /// Uses a code with the hash of a verifier. Returns `None` if it is not good, or does not belong to this verifier.
-pub fn take_code(db: &Database, code: &Hash, challenge: &str) -> Result<Option<Identity>, Error> {
+pub fn take_code(db: &Database, code: &Hash, challenge: &str) -> Result<Option<Proven>, Error> {
     let rows = db.write(sql!("provider/take_code"), &[&code.as_slice(), &challenge])?;
     let row = rows.first().filter(|row| row.get("is_right"));
-    Ok(row.map(|row| {
-        from_row!(row => Identity {
-            issuer, subject, email, name, is_fresh, may_join, is_known, is_admin
-        })
-    }))
+    Ok(row.map(|row| row.get::<_, Json<Proven>>("proven").0))
 }
 
 /// Lets a code be used again, unless it was tried too often.

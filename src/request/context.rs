@@ -163,6 +163,7 @@ impl RequestContext<'_> {
             Error::BadCredentials { .. }
             | Error::WrongCurrentPassword
             | Error::InvalidProviderCode
+            | Error::StaleProviderCode
             | Error::InvalidResetToken
             | Error::InvalidConfirmationToken => (action, action.details()),
             Error::InactiveAccount => because("inactive_account"),

@@ -116,13 +116,13 @@ pub fn open(
 }
 
 /// Creates an account without a username and signs it in, as [`open`] does. It has a password or an identity, of which
-/// the provider has confirmed the address. Returns `None` if another account has the address or the identity.
+/// the provider has confirmed the address, and with which it is told whether that may be a stranger's. Returns `None` if another account has the address or the identity.
 pub fn open_for_new_user(
     db: &Database,
     email: &str,
     name: Option<&str>,
     password_hash: Option<&str>,
-    identity: Option<&Identity>,
+    identity: Option<(&Identity, bool)>,
     session: &NewSession,
 ) -> Result<Option<User>, Error> {
     let rows = db.write(
@@ -139,10 +139,10 @@ pub fn open_for_new_user(
             &session.user_agent,
             &db.request_id,
             &email_key(email),
-            &identity.map(|identity| &identity.issuer),
-            &identity.map(|identity| &identity.subject),
+            &identity.map(|(identity, _)| &identity.issuer),
+            &identity.map(|(identity, _)| &identity.subject),
             &session.ends_at,
-            &identity.is_none_or(|identity| !identity.is_known),
+            &identity.is_none_or(|(_, is_stranger)| is_stranger),
         ],
     )?;
     Ok(rows.first().map(user_from_row))

@@ -115,7 +115,7 @@ def test_the_first_sign_in_makes_an_account(page, open_service, provider):
     page.see("Confirm who you are first.")
     page.activate("Sign out")
     page.heading("Sign in")
-    page.see(f"At {NAME} you may still be signed in.")
+    page.see(f"At {NAME} you may still be signed in.", f"Sign out at {NAME}")
 
     page.open("/console/oidc")
     page.heading("Begin again here")
@@ -123,6 +123,15 @@ def test_the_first_sign_in_makes_an_account(page, open_service, provider):
     page.activate(SIGN_IN)  # where one is still signed in
     page.at("/console/files")
     page.reload()
+    page.see("Dr ann")
+    page.activate("Sign out")
+    page.heading("Sign in")
+    page.activate(f"Sign out at {NAME}")
+    page.activate("Yes, sign me out")
+    page.see("Sign-out Success")
+    page.open()
+    page.activate(SIGN_IN)
+    provider.sign_in(page, "ann")  # where one is no more
     page.see("Dr ann")
 
 

@@ -134,6 +134,8 @@ pub enum Reply {
     Drops,
     /// What it would answer, after this time.
     Late(Duration),
+    /// What it would answer, once this is no longer what it does.
+    Held,
 }
 
 /// What it says of itself and of people.
@@ -376,6 +378,13 @@ fn serve(socket: impl Read + Write, state: &Mutex<ProviderState>) {
             late => {
                 if let Some(Reply::Late(time)) = late {
                     std::thread::sleep(time);
+                }
+                let is_held = || {
+                    let replies = &state.lock().expect("no panic").replies;
+                    matches!(replies.get(&path), Some(Reply::Held))
+                };
+                while is_held() {
+                    std::thread::sleep(Duration::from_millis(10));
                 }
                 answer(&request, &path, &mut state.lock().expect("no panic"))
             }

@@ -14,7 +14,7 @@ const t = identity.page;
 
 export function show({ leaving }) {
   const rest = new URLSearchParams(takeRest().replace(/^#/, ""));
-  const [error, code, label, id] = ["error", "code", "name", "request_id"].map((name) => rest.get(name));
+  const [error, code, label, id, end] = ["error", "code", "name", "request_id", "end"].map((name) => rest.get(name));
   const trip = takeTrip();
   const draw = barePage();
   const say = (title, text, ...actions) => leaving.aborted || draw(title,
@@ -23,7 +23,7 @@ export function show({ leaving }) {
   const element = draw(t.title, skeleton());
   if (error) sayReason({ error, id }, trip, say);
   else if (!trip || !code) say(t.unknown_title, t.unknown, signInLink({ kind: "primary" }, toStart));
-  else if (trip.purpose === "sign-in") signIn({ trip, code, label, draw, say, leaving });
+  else if (trip.purpose === "sign-in") signIn({ trip, code, label, end, draw, say, leaving });
   else {
     hand(trip, { code, verifier: trip.verifier }, label);
     queueMicrotask(() => go(trip.back, { replace: true }));
@@ -47,13 +47,13 @@ function sayReason({ error, id }, trip, say) {
     buttonLink(t.back, trip?.back ?? "/console"));
 }
 
-function signIn({ trip, code, label, draw, say, leaving }) {
+function signIn({ trip, code, label, end, draw, say, leaving }) {
   const proof = { code, verifier: trip.verifier };
   const send = async (values) => {
     const answer = await post("/auth/oidc/token", { ...proof, ...values }, { anonymous: true });
     if (leaving.aborted) return;
     beginSession(answer, isKept());
-    rememberOpening();
+    rememberOpening(end);
     // Another person gets no page of the one who was here before.
     const isTheirs = !trip.owner || trip.owner === answer.user.id;
     go(isTheirs ? trip.back : "/console", { replace: true });

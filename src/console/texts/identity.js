@@ -10,12 +10,14 @@ export const identity = {
   use_password: "Use the password",
   first: "Confirm who you are first.",
   used_up: "That confirmation is used up or too old. Confirm again.",
+  sign_out: ({ provider }) => `Sign out at ${provider}`,
   still: ({ provider }) => `You are signed out here. At ${provider} you may still be signed in.`,
 
   errors: ({ provider }) => ({
     PROVIDER_REQUIRED: `Only administrators sign in with a password here. Sign in with ${provider}.`,
     PROVIDER_UNAVAILABLE: `${provider} cannot be reached at the moment.`,
     INVALID_CODE: identity.used_up,
+    CODE_NOT_FRESH: `${provider} has not asked you to sign in just now.`,
     IDENTITY_IN_USE: "Another account here already has this identity. Sign in with it, and disconnect it there.",
     IDENTITY_PRESENT: "Your account is already connected to another identity. Disconnect that first.",
     IDENTITY_NOT_FOUND: "There is no identity to disconnect any more.",

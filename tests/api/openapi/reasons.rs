@@ -12,7 +12,7 @@ use crate::openapi::document::{ALL_ON, everything};
 use crate::openapi::scene::{Everything, Scene};
 
 /// Reasons that take many seconds or a broken database, and the tests that provoke them.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 15] = [
     ("FORM_TOO_LARGE", "files/hostile_uploads.rs"),
     ("BODY_TOO_SLOW", "server/slow_clients.rs"),
     ("INTERNAL_ERROR", "db/outage.rs"),
@@ -20,6 +20,7 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("TIMED_OUT", "db/database.rs"),
     ("UNAVAILABLE", "db/database.rs"),
     // Those that need a provider.
+    ("CODE_NOT_FRESH", "provider/identity.rs"),
     ("EMAIL_NOT_VERIFIED", "provider/token.rs"),
     ("FOREIGN_DOMAIN", "provider/company.rs"),
     ("IDENTITY_IN_USE", "provider/identity.rs"),

@@ -44,6 +44,19 @@ fn a_state_is_good_once_in_its_browser() {
 }
 
 #[test]
+fn the_page_is_told_where_one_signs_out_at_the_provider() {
+    let provider = OpenIdProvider::start();
+    let end = json!(format!("{}/out?a=b", provider.issuer()));
+    provider.with(|state| state.document.insert("end_session_endpoint".to_owned(), end));
+    let api = provider.service(&[]);
+    let departure = api.depart("");
+    let fragment = api.come_back(&provider.authorize(&departure), &departure.cookie);
+    let (_, end) = fragment.split_once("&end=http%3A%2F%2F127%2E0%2E0%2E1%3A").expect(&fragment);
+    let client = "%26client%5Fid%3Dcloakroom%2B%2526%2Bco";
+    assert!(end.ends_with(&format!("%2Fout%3Fa%3Db{client}")), "{end}");
+}
+
+#[test]
 fn a_way_ends_after_ten_minutes_and_a_state_is_remembered_for_longer() {
     let provider = OpenIdProvider::start();
     let api = provider.service(&[]);

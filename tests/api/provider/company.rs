@@ -122,7 +122,7 @@ fn a_network_does_not_take_all_turns_from_others() {
     let api = provider.service(&[("CLOAKROOM_TRUSTED_PROXIES", "127.0.0.0/8")]);
     let ways: Vec<_> = (0..41).map(|_| api.depart("")).collect();
     let queries: Vec<_> = ways.iter().map(|way| provider.authorize(way)).collect();
-    provider.reply("/token", Reply::Nothing);
+    provider.reply("/token", Reply::Held);
     let come_back = |i: usize, address: &str| {
         let path = format!("/auth/oidc/callback?{}", queries[i]);
         let request = api.request("GET", &path).header("Cookie", &ways[i].cookie);
@@ -136,6 +136,8 @@ fn a_network_does_not_take_all_turns_from_others() {
         }
         wait_until(|| provider.count("/token") == 15 && running() == 40);
         scope.spawn(|| come_back(40, "198.51.100.7"));
+        wait_until(|| running() == 41);
+        provider.with(|state| state.replies.clear());
     });
     let asked = provider
         .with(|state| state.requests.iter().map(|(_, body)| body.clone()).collect::<Vec<_>>());

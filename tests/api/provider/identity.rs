@@ -25,7 +25,8 @@ fn an_identity_is_joined_by_its_owner_who_has_just_proven_it() {
         "audit_events WHERE outcome = 'failure' AND action IN ('identity.join', 'identity.leave')";
     api.join(&ann, &code("&again=1"), None).refused(400, denied);
     api.join(&ann, &code("&again=1"), Some(NEW_PASSWORD)).refused(400, denied);
-    api.join(&ann, &code(""), Some(PASSWORD)).refused(400, "Invalid or expired code");
+    let stale = api.join(&ann, &code(""), Some(PASSWORD));
+    stale.refused(400, "Invalid or expired code").has(json!({"reason": "CODE_NOT_FRESH"}));
     let token = api.new_token(&ann, false);
     api.join(&token, &code("&again=1"), Some(PASSWORD)).refused(403, "Not enough permissions");
     api.leave(&token, PASSWORD).refused(403, "Not enough permissions");
@@ -57,6 +58,27 @@ fn an_identity_is_joined_by_its_owner_who_has_just_proven_it() {
     provider.person("bob-there");
     let code = api.provider_code(&provider, "");
     api.join(&bob, &code, Some(PASSWORD)).expect(204);
+}
+
+#[test]
+fn an_identity_of_a_provider_that_moved_is_none_until_it_is_joined_anew() {
+    let (former, present) = (OpenIdProvider::start(), OpenIdProvider::start());
+    let before = former.service(&[]);
+    let ann = before.sign_up("ann");
+    joined(&former, &before, &ann, "ann");
+    let api = before.beside(&provider_settings(&present.issuer()));
+    api.me(&ann).expect(200).has(json!({"has_identity": false}));
+    before.me(&ann).expect(200).has(json!({"has_identity": true}));
+    api.leave(&ann, PASSWORD).refused(404, "No identity");
+    api.logged("1 accounts have an identity of another issuer than");
+    joined(&present, &api, &ann, "ann");
+    api.me(&ann).expect(200).has(json!({"has_identity": true}));
+    assert_eq!(signed_in(&present, &api).id(), ann.id());
+    let code = before.provider_code(&former, "");
+    before.provider_token(&code, VERIFIER, None).refused(404, "No account has this identity");
+    // Where the settings name no provider, any identity counts: an administrator can end it.
+    let nobody = api.beside(&[]);
+    nobody.me(&ann).expect(200).has(json!({"has_identity": true}));
 }
 
 #[test]

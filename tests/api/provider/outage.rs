@@ -47,6 +47,7 @@ fn what_a_provider_says_of_itself_wrongly_is_remembered_for_five_seconds() {
         ("jwks_uri", json!("file:///etc/passwd")),
         ("authorization_endpoint", json!("javascript:alert(1)")),
         ("userinfo_endpoint", json!("http://login.example.com/userinfo")),
+        ("end_session_endpoint", json!("javascript:alert(1)")),
         ("token_endpoint", Value::Null),
     ] {
         provider.with(|state| {
