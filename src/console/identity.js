@@ -98,7 +98,7 @@ export function takeReturned(purpose) {
 
 /** Says who somebody is at the provider, beside `others`. */
 export const identityNote = (label, ...others) => el("div", { class: "note" },
-  el("p", {}, t.as({ provider }), " ", el("strong", {}, nameText(label))), others);
+  el("p", {}, label ? [t.as({ provider }), " ", el("strong", {}, nameText(label))] : t.nameless({ provider })), others);
 
 /** The link beside the choice of a password with the token of a mail. */
 export function resetLink(token) {

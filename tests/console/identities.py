@@ -159,6 +159,9 @@ def test_an_identity_without_an_account(page, provider):
     provider.sign_in(page, "another")
     page.heading("No account yet")
     page.see("another@example.com")
+    page.activate("Use another identity")
+    provider.sign_in(page, "nameless")
+    page.see(f"{NAME} has confirmed who you are, and has told no name.")
     page.activate("Go to sign-in")
     page.heading("Sign in")
     id = "01234567-89ab-cdef-0123-456789abcdef"

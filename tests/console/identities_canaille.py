@@ -103,7 +103,6 @@ def test_the_ways_of_an_account(page, service):
     page.sign_in(bob, "/console/account/identity")
     page.activate(f"Connect {NAME}")
     sign_in_there(page, "bob")
-    answer_there(page, "accept")
     page.see("Connect this identity?", "bob@example.com")
     page.fill("Current password", PASSWORD)
     page.press(Keys.ENTER)

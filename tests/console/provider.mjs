@@ -1,7 +1,7 @@
 // The OpenID provider of `identities.py`, on the port that is its first argument: npm's oidc-provider with its answers
 // as they are, and a page for signing in that asks for a login name only. It knows whoever is named: `ann` has the
-// address ann@example.com, which is not confirmed for names that begin with `new`. Its second argument is how many
-// seconds its clock is ahead. CONSOLE_WORK is where npm has installed packages.
+// address ann@example.com, which is not confirmed for names that begin with `new`, and `nameless` has nothing. Its
+// second argument is how many seconds its clock is ahead. CONSOLE_WORK is where npm has installed packages.
 
 import { generateKeyPairSync } from "node:crypto";
 import { pathToFileURL } from "node:url";
@@ -22,7 +22,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   features: { devInteractions: { enabled: false } },
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
   async findAccount(_, sub) {
-    const of = { email: `${sub}@example.com`, email_verified: !sub.startsWith("new"), name: `Dr ${sub}` };
+    const of = sub === "nameless" ? {} : { email: `${sub}@example.com`, email_verified: !sub.startsWith("new"), name: `Dr ${sub}` };
     return { accountId: sub, claims: () => ({ sub, ...of }) };
   },
   // Nobody is asked whether the service may know them.

@@ -5,6 +5,7 @@ export const identity = {
   new_account: "Your account is made when you first sign in this way.",
   admins: "Administrators sign in with a password",
   as: ({ provider }) => `At ${provider} you are`,
+  nameless: ({ provider }) => `${provider} has confirmed who you are, and has told no name.`,
   confirm: ({ provider }) => `Confirm with ${provider}`,
   confirm_instead: ({ provider }) => `Confirm with ${provider} instead`,
   use_password: "Use the password",
