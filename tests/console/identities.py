@@ -128,7 +128,7 @@ def test_the_first_sign_in_makes_an_account(page, open_service, provider):
     page.heading("Sign in")
     page.activate(f"Sign out at {NAME}")
     page.activate("Yes, sign me out")
-    page.see("Sign-out Success")
+    page.see("Signed out of the provider")
     page.open()
     page.activate(SIGN_IN)
     provider.sign_in(page, "ann")  # where one is no more

@@ -14,12 +14,24 @@ Date.now = () => now() + Number(process.argv[3]) * 1000;
 const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const key = { ...privateKey.export({ format: "jwk" }), use: "sig", alg: "RS256" };
 
+const page = (body) => `<!doctype html><html lang="en"><title>Provider</title>${body}`;
+
 const provider = new Provider(`http://127.0.0.1:${port}`, {
   clients: [{ client_id: "cloakroom", client_secret: "secret", redirect_uris: ["http://127.0.0.1/callback"] }],
   jwks: { keys: [key] },
   cookies: { keys: ["a key of the tests"] },
   claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"], auth_time: null },
-  features: { devInteractions: { enabled: false } },
+  features: {
+    devInteractions: { enabled: false },
+    // Its own pages for this load fonts from elsewhere.
+    rpInitiatedLogout: {
+      logoutSource: (context, form) => {
+        context.body = page(`<h1>Sign out of the provider?</h1>${form}
+          <button form="op.logoutForm" name="logout" value="yes">Yes, sign me out</button>`);
+      },
+      postLogoutSuccessSource: (context) => { context.body = page("<h1>Signed out of the provider</h1>"); },
+    },
+  },
   interactions: { url: (_, { uid }) => `/interaction/${uid}` },
   async findAccount(_, sub) {
     const of = sub === "nameless" ? {} : { email: `${sub}@example.com`, email_verified: !sub.startsWith("new"), name: `Dr ${sub}` };
@@ -42,9 +54,9 @@ provider.use(async (context, next) => {
   if (!path.startsWith("/interaction/")) return next();
   if (method === "GET") {
     context.type = "html";
-    context.body = `<!doctype html><html lang="en"><title>Provider</title><h1>Sign in to the provider</h1>
+    context.body = page(`<h1>Sign in to the provider</h1>
       <form method="post"><label>Login name <input name="login" autofocus></label>
-      <button name="does" value="sign-in">Continue</button> <button name="does" value="cancel">Refuse</button></form>`;
+      <button name="does" value="sign-in">Continue</button> <button name="does" value="cancel">Refuse</button></form>`);
     return undefined;
   }
   let body = "";
