@@ -40,6 +40,7 @@ pub struct ProviderSettings {
     pub scopes: String,
 }
 
+#[cfg(feature = "oidc")]
 impl ProviderSettings {
     /// Whether it knows its people, so that the accounts that it makes are none of strangers.
     pub fn knows_people(&self) -> bool {
