@@ -203,7 +203,8 @@ BEGIN
         ('recovery_code_used', NEW.email, NEW.email_key,
          cardinality(NEW.recovery_codes) < cardinality(OLD.recovery_codes)),
         ('identity_joined', NEW.email, NEW.email_key,
-         NEW.identity_subject IS NOT NULL AND NEW.identity_subject IS DISTINCT FROM OLD.identity_subject),
+         NEW.identity_subject IS NOT NULL AND (NEW.identity_issuer, NEW.identity_subject)
+             IS DISTINCT FROM (OLD.identity_issuer, OLD.identity_subject)),
         ('too_many_wrong_codes', NEW.email, NEW.email_key, NEW.wrong_codes = 100 AND OLD.wrong_codes < 100)
     ) notice (kind, address, email_key, is_due)
     WHERE notice.is_due

@@ -1,9 +1,10 @@
--- Gives account $1 the role $2, as the provider says. $3, $4: address and request id of the event. Another role ends the
+-- Gives account $1 the role $2, as the provider says. $3, $4: address and request id of the event; $5: version of the
+-- credentials with which the account was found, so that nobody has left its identity since. Another role ends the
 -- sessions, because their tokens carry the old one. The trigger users_last_admin refuses to take away the last active
 -- admin. No row means that nothing was changed.
 WITH before AS (
     SELECT id, role FROM users
-    WHERE id = $1 AND role <> $2 AND is_active AND NOT is_deleted AND NOT is_development_admin
+    WHERE id = $1 AND role <> $2 AND credentials_version = $5 AND is_active AND NOT is_deleted AND NOT is_development_admin
     FOR NO KEY UPDATE
 ), changed AS (
     UPDATE users SET role = $2, sessions_ended_at = now(), updated_at = now()

@@ -117,7 +117,9 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<Provider
     let allowed =
         "the name of a claim, a colon and the text that it has, such as groups:cloakroom-admins";
     let admin_claim = r.setting(&["CLOAKROOM_OIDC_ADMIN_CLAIM"]).read("", allowed, |text| {
-        let (name, value) = text.split_once(':')?;
+        // Names of claims that are unique everywhere are URLs or URNs (Core, 5.1.2), which have colons themselves.
+        let is_url = ["https://", "http://", "urn:"].iter().any(|it| text.starts_with(it));
+        let (name, value) = if is_url { text.rsplit_once(':') } else { text.split_once(':') }?;
         (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
     });
     let allowed = "scopes with spaces between, openid among them";

@@ -170,13 +170,16 @@ impl Provider {
         };
         let request = Request::get(url).header("authorization", format!("Bearer {token}"));
         let what = "its userinfo endpoint";
-        let more: Claims = accepted(what, self.send(what, request, Vec::new())?)?;
+        let mut more: Claims = accepted(what, self.send(what, request, Vec::new())?)?;
         if more.get("sub").and_then(Value::as_str) != Some(&person.subject) {
             return Err(Fault::invalid("its userinfo endpoint tells about another subject", ""));
         }
         // An address counts only with what the same answer says of it.
-        for name in ["email", "email_verified"].iter().filter(|_| more.contains_key("email")) {
-            person.claims.remove(*name);
+        if more.contains_key("email") {
+            person.claims.remove("email");
+            person.claims.remove("email_verified");
+        } else {
+            more.remove("email_verified");
         }
         more.into_iter().for_each(|(name, value)| {
             person.claims.entry(name).or_insert(value);
@@ -213,7 +216,9 @@ impl Provider {
                 "it refuses this client: CLOAKROOM_OIDC_CLIENT_ID or its secret is wrong",
                 detail,
             )),
-            (400..=499, _) => Err(Fault::invalid("its token endpoint refuses the code", detail)),
+            (400..=499, told) if !told.is_empty() => {
+                Err(Fault::invalid("its token endpoint refuses the code", detail))
+            }
             _ => accepted(what, (status, body)),
         }
     }

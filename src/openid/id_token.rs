@@ -65,9 +65,11 @@ impl Person {
         ["email", "email_verified"].iter().all(|name| self.claims.contains_key(*name))
     }
 
-    /// Whether a claim is this text, or a list that has it. `None` if it is not told.
-    pub fn has_claim(&self, name: &str, value: &str) -> Option<bool> {
+    /// Whether a claim is this text, or a list that has it. `None` if it is not told. An address must be confirmed,
+    /// because otherwise people choose it themselves.
+    pub fn has_claim(&self, name: &str, value: &str, settings: &ProviderSettings) -> Option<bool> {
         self.claims.get(name).map(|claim| match claim {
+            _ if name == "email" => self.confirmed_email(settings).as_deref() == Some(value),
             Value::Array(all) => all.iter().any(|one| one == value),
             one => one == value,
         })

@@ -99,7 +99,7 @@ fn open_account(
     context.db.changes_are_of(account.user.id);
     let code = sign_in::check_code(context, account, otp)?;
     if let Some(is_admin) = is_admin {
-        statements::set_role(&context.db, account.user.id, is_admin)?;
+        statements::set_role(&context.db, account, is_admin)?;
     }
     let ends_at = session_end(context);
     match sign_in::open_session(context, account, None, code.as_ref(), ends_at) {

@@ -259,7 +259,8 @@ fn ask(
     let settings = &provider.settings;
     let issuer = settings.issuer.clone();
     let claim = settings.admin_claim.as_ref();
-    let admin = |person: &Person| claim.map(|(name, value)| person.has_claim(name, value));
+    let admin =
+        |person: &Person| claim.map(|(name, value)| person.has_claim(name, value, settings));
     let needs_more = admin(&person) == Some(None)
         || context.app.config.oidc_registration
             && !person.is_complete()

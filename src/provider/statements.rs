@@ -91,9 +91,10 @@ pub fn join(
 
 /// Makes an account an administrator or takes that away, as the provider says, and ends its sessions if that changes
 /// anything. The last administrator stays one.
-pub fn set_role(db: &Database, user: Uuid, is_admin: bool) -> Result<(), Error> {
+pub fn set_role(db: &Database, account: &LoginAccount, is_admin: bool) -> Result<(), Error> {
     let role = if is_admin { Role::Admin } else { Role::User };
-    let params: SqlParams = &[&user, &role.name(), &db.address, &db.request_id];
+    let LoginAccount { user, version, .. } = account;
+    let params: SqlParams = &[&user.id, &role.name(), &db.address, &db.request_id, version];
     match db.write(sql!("provider/set_role"), params) {
         Err(Error::LastAdmin) => Ok(()),
         outcome => outcome.map(drop),

@@ -103,7 +103,8 @@ fn anywhere(config: &Config, found: &mut Warnings) {
 /// Ways to sign in that are open to everybody, or to nobody.
 fn of_provider(config: &Config, found: &mut Warnings) {
     let Some(provider) = &config.provider else { return };
-    let is_public = PUBLIC_ISSUERS.iter().any(|issuer| provider.issuer.starts_with(issuer));
+    let is_at = |it: &&str| format!("{}/", provider.issuer).starts_with(&format!("{it}/"));
+    let is_public = PUBLIC_ISSUERS.iter().any(is_at);
     found.warn(
         is_public && config.oidc_registration && provider.domains.is_empty(),
         "CLOAKROOM_OIDC_REGISTRATION is on, and anybody can have an account at CLOAKROOM_OIDC_ISSUER: so anybody gets \

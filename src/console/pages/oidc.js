@@ -44,7 +44,9 @@ function sayReason({ error, id }, trip, say) {
   const request = /^[\da-f-]{36}$/.test(id) ? [el("p", { class: "aside" }, t.request({ id }))] : [];
   say(t.failed, [reasons[known], ...(isUnable && next === trip ? [t.unable({ provider })] : []), request],
     providerLink(t.again, () => next, { kind: "primary" }),
-    buttonLink(t.back, trip?.back ?? "/console"));
+    // Where signing in leads straight to the provider, the way back would lead there again.
+    buttonLink(t.back, trip?.purpose === "sign-in" && service.provider?.leads ? "/console?password"
+      : trip?.back ?? "/console"));
 }
 
 function signIn({ trip, code, label, end, draw, say, leaving }) {

@@ -49,6 +49,26 @@ fn what_ones_own_provider_says_of_addresses_is_believed_and_its_people_are_no_st
 }
 
 #[test]
+fn a_claim_may_be_named_by_a_url_and_an_address_must_be_confirmed() {
+    let provider = OpenIdProvider::start();
+    for (setting, name, value, verified, role) in [
+        ("https://corp.example/roles:admin", "https://corp.example/roles", "admin", true, "admin"),
+        ("urn:corp:roles:admin", "urn:corp:roles", "admin", true, "admin"),
+        ("email:boss@example.com", "email", "boss@example.com", true, "admin"),
+        ("email:boss@example.com", "email", "boss@example.com", false, "user"),
+    ] {
+        let api = provider.service(&[REGISTRATION, ("CLOAKROOM_OIDC_ADMIN_CLAIM", setting)]);
+        provider.person("ann");
+        provider.with(|state| state.userinfo = json!({"sub": "ann"}));
+        assert_eq!(sign_in(&api, &provider).expect(200).json()["user"]["role"], "user");
+        provider.claim(name, value);
+        provider.claim("email_verified", verified);
+        let user = sign_in(&api, &provider).expect(200).json()["user"].clone();
+        assert_eq!(user["role"], role, "{setting} {verified}");
+    }
+}
+
+#[test]
 fn a_claim_gives_the_role_and_takes_it_but_never_from_the_last_administrator() {
     let provider = OpenIdProvider::start();
     let claim = ("CLOAKROOM_OIDC_ADMIN_CLAIM", "groups:files:admins");

@@ -96,6 +96,8 @@ const RULES: &[Rule] = &[
         "company::what_ones_own_provider_says_of_addresses_is_believed_and_its_people_are_no_strangers"),
     ("A claim decides the role, but for the last administrator", "",
         "company::a_claim_gives_the_role_and_takes_it_but_never_from_the_last_administrator"),
+    ("A claim may be named by a URL, and as an address it must be confirmed", "Core 5.1.2, 5.7",
+        "company::a_claim_may_be_named_by_a_url_and_an_address_must_be_confirmed"),
     ("A name is asked for where there is none", "Core 5.3", "company::a_name_that_the_id_token_lacks_is_asked_of_userinfo"),
     ("Many people at once are served", "", "company::fifty_people_at_once_are_all_signed_in"),
     ("No network takes the turns of others", "", "company::a_network_does_not_take_all_turns_from_others"),

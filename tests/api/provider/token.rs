@@ -131,8 +131,12 @@ fn what_the_id_token_lacks_userinfo_tells() {
     provider.with(|state| state.userinfo = with_member(&told, "sub", "eve"));
     assert_eq!(api.provider_error(&provider, ""), "invalid");
     // An address counts only with what the same answer says of it.
-    provider.with(|state| state.userinfo = told);
     provider.claim("email", "eve@example.com");
+    provider.with(|state| state.userinfo = json!({"sub": "ann", "email_verified": true}));
+    let code = api.provider_code(&provider, "");
+    let answer = api.provider_token(&code, VERIFIER, None);
+    answer.refused(409, "The provider confirms no e-mail address");
+    provider.with(|state| state.userinfo = told);
     let code = api.provider_code(&provider, "");
     let made = api.provider_token(&code, VERIFIER, None).expect(200);
     assert_eq!(made.json()["user"]["email"], "ann@example.com");
