@@ -24,7 +24,7 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
     // By commands and at the start.
     "tools/audit/settled_before tools/audit/since tools/checks/user_totals \
      tools/with_owners db/installation/insert tools/restore/remove_files tools/restore/renew \
-     db/schema_history/insert second_factor/reseal second_factor/sealed \
+     db/schema_history/insert second_factor/reseal second_factor/sealed provider/count \
      request/ensure_development_admin request/find_development_admin \
      accounts/upsert_admin",
     // By the background threads.
@@ -213,8 +213,11 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     api.login_with_code(&name, PASSWORD, &factor.wrong_code()).expect(401);
     api.login_with_code(&name, PASSWORD, &factor.code()).expect(200);
     provider.person(&name);
+    provider.claim("groups", json!([]));
     api.join(&tokens, &api.provider_code(provider, "&again=1"), Some(PASSWORD)).expect(204);
     api.provider_token(&api.provider_code(provider, ""), VERIFIER, None).expect(401);
+    let code = Some(&*factor.recovery_codes[1]);
+    api.provider_token(&api.provider_code(provider, ""), VERIFIER, code).expect(200);
     api.delete(&format!("/users/{id}/identity"), root).expect(204);
     api.renew_recovery_codes(&tokens, PASSWORD, &factor.recovery_codes[0]).expect(200);
     api.forget_used_codes();
@@ -244,7 +247,8 @@ fn no_statement_is_planned_anew_for_each_request() {
     ];
     let provider = OpenIdProvider::start();
     let issuer = provider.issuer();
-    let settings = [&settings[..], &provider_settings(&issuer)].concat();
+    let claim = ("CLOAKROOM_OIDC_ADMIN_CLAIM", "groups:admins");
+    let settings = [&settings[..], &provider_settings(&issuer), &[claim]].concat();
     let api = Server::spawn(command(&proxy.url, &data, &settings), &database, &data);
     let root = api.sign_up_admin("root");
     // Plans depend on the size of the tables.
