@@ -186,7 +186,8 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 13] = [
     ("an upload, by the owner's deletion", DELETED, 401, UNUSABLE, UPLOADED, 0, |w, user| {
         let before = w.api.data.contents().len();
         let answer = w.api.upload(&user.own, "b.txt", "b");
-        assert_eq!(w.api.data.contents().len(), before);
+        let after = w.api.data.contents().len();
+        assert_eq!(after, before, "contents, of an upload by the owner's deletion: {answer:?}");
         answer
     }),
     ("a second factor, by a new password", NEW_VERSION, 401, INVALID, NO_FACTOR, 1, |w, user| {
