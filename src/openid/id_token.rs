@@ -68,8 +68,11 @@ impl Person {
     /// Whether a claim is this text, or a list that has it. `None` if it is not told. An address must be confirmed,
     /// because otherwise people choose it themselves.
     pub fn has_claim(&self, name: &str, value: &str, settings: &ProviderSettings) -> Option<bool> {
+        if name == "email" {
+            let confirmed = self.confirmed_email(settings).map(|email| email == value);
+            return confirmed.or(self.is_complete().then_some(false));
+        }
         self.claims.get(name).map(|claim| match claim {
-            _ if name == "email" => self.confirmed_email(settings).as_deref() == Some(value),
             Value::Array(all) => all.iter().any(|one| one == value),
             one => one == value,
         })

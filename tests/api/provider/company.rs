@@ -65,6 +65,14 @@ fn a_claim_may_be_named_by_a_url_and_an_address_must_be_confirmed() {
         provider.claim("email_verified", verified);
         let user = sign_in(&api, &provider).expect(200).json()["user"].clone();
         assert_eq!(user["role"], role, "{setting} {verified}");
+        // Whether the address is confirmed may be told by userinfo alone.
+        if name == "email" {
+            let told = json!({"sub": "ann", "email": value, "email_verified": verified});
+            provider.with(|state| state.userinfo = told);
+            provider.with(|state| state.claims.remove("email_verified"));
+            let user = sign_in(&api, &provider).expect(200).json()["user"].clone();
+            assert_eq!(user["role"], role, "{setting} {verified} by userinfo");
+        }
     }
 }
 
