@@ -166,7 +166,7 @@ def test_an_identity_without_an_account(page, provider):
     page.heading("Sign in")
     id = "01234567-89ab-cdef-0123-456789abcdef"
     page.open(f"/console/oidc#error=denied&request_id={id}")
-    page.see(f"The log of the service names the cause, with request {id}.")
+    page.see(f"For whoever runs this service, whose log names the causes: request {id}.")
 
 
 def test_connecting_and_disconnecting(page, service, provider):

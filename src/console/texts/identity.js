@@ -45,7 +45,7 @@ export const identity = {
       invalid: `What ${provider} has answered cannot be used. Try again, and if that does not help, tell whoever runs `
         + "this service.",
     }),
-    request: ({ id }) => `The log of the service names the cause, with request ${id}.`,
+    request: ({ id }) => `For whoever runs this service, whose log names the causes: request ${id}.`,
     unable: ({ provider }) => `${provider} may not be able to confirm who you are anew. Then use your password. If you `
       + "have none, sign out and ask for a link by e-mail, which sets one.",
     unknown_title: "Begin again here",
