@@ -158,6 +158,24 @@ pub fn read(r: &mut SettingsReader, environment: Environment) -> Option<Provider
 mod tests {
     use super::*;
 
+    #[cfg(feature = "oidc")]
+    impl ProviderSettings {
+        /// Those of a provider, with the defaults of all others.
+        pub fn of_issuer(issuer: &str) -> ProviderSettings {
+            ProviderSettings {
+                issuer: issuer.to_owned(),
+                client_id: "cloakroom".to_owned(),
+                client_secret: Secret::new(String::new()),
+                authorities: None,
+                name: "Example ID".to_owned(),
+                trusts_emails: false,
+                domains: Vec::new(),
+                admin_claim: None,
+                scopes: "openid".to_owned(),
+            }
+        }
+    }
+
     #[test]
     fn a_provider_is_asked_over_tls_or_on_this_host() {
         for (url, encrypted, plain) in [

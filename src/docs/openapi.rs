@@ -184,7 +184,7 @@ fn without_unused_components(mut document: Value) -> String {
 mod tests {
     use super::*;
     #[cfg(feature = "oidc")]
-    use crate::config::{EmailConfirmation, ProviderSettings, Secret};
+    use crate::config::{EmailConfirmation, ProviderSettings};
     #[cfg(feature = "extras")]
     use crate::model::audit_event::ACTIONS;
 
@@ -194,17 +194,7 @@ mod tests {
         let mut config = Config::of_test_database();
         config.test_endpoints_enabled = true;
         config.email_confirmation = EmailConfirmation::Required;
-        config.provider = Some(ProviderSettings {
-            issuer: "https://login.example.com".to_owned(),
-            client_id: "cloakroom".to_owned(),
-            client_secret: Secret::new(String::new()),
-            authorities: None,
-            name: "Example ID".to_owned(),
-            trusts_emails: false,
-            domains: Vec::new(),
-            admin_claim: None,
-            scopes: String::new(),
-        });
+        config.provider = Some(ProviderSettings::of_issuer("https://login.example.com"));
         let detail = document(&config, |_| true);
         config.error_format = ErrorFormat::Envelope;
         let documents = detail + &document(&config, |_| true);

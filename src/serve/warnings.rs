@@ -181,3 +181,49 @@ fn in_development(config: &Config, found: &mut Warnings) {
         "Set CLOAKROOM_AUTH_ENABLED to true.",
     );
 }
+
+#[cfg(all(test, feature = "oidc"))]
+mod tests {
+    use super::*;
+    use crate::config::ProviderSettings;
+
+    #[test]
+    fn a_provider_of_anybody_and_passwords_that_nobody_can_replace_are_warned_about() {
+        const GOOGLE: &str = "https://accounts.google.com";
+        const OWN: &str = "https://gitlab.company.example";
+        for (issuer, registration, trusts_emails, domains, password_login, expected) in [
+            (GOOGLE, true, false, &[][..], PasswordLogin::On, &["CLOAKROOM_OIDC_REGISTRATION"][..]),
+            (
+                "https://gitlab.com/",
+                true,
+                false,
+                &[],
+                PasswordLogin::On,
+                &["CLOAKROOM_OIDC_REGISTRATION"],
+            ),
+            (GOOGLE, true, false, &["example.com"], PasswordLogin::On, &[]),
+            (GOOGLE, false, false, &[], PasswordLogin::On, &[]),
+            (GOOGLE, false, true, &[], PasswordLogin::On, &["CLOAKROOM_OIDC_EMAILS"]),
+            (OWN, true, true, &[], PasswordLogin::On, &[]),
+            ("https://gitlab.community.example", true, true, &[], PasswordLogin::On, &[]),
+            (OWN, false, false, &[], PasswordLogin::Admins, &["CLOAKROOM_PASSWORD_LOGIN"]),
+        ] {
+            let provider = ProviderSettings {
+                trusts_emails,
+                domains: domains.iter().map(ToString::to_string).collect(),
+                ..ProviderSettings::of_issuer(issuer)
+            };
+            let config = Config {
+                provider: Some(provider),
+                oidc_registration: registration,
+                password_login,
+                smtp: Smtp::Off,
+                ..Config::of_test_database()
+            };
+            let mut found = Warnings::default();
+            of_provider(&config, &mut found);
+            let settings = found.0.iter().map(|(_, text, _)| text.split(' ').next());
+            assert!(settings.eq(expected.iter().map(|one| Some(*one))), "{issuer} {expected:?}");
+        }
+    }
+}

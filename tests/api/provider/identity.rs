@@ -90,6 +90,12 @@ fn a_mail_tells_the_owner_of_a_new_identity() {
     joined(&provider, &api, &ann, "ann-there");
     let mail = smtp.wait_for_mail_to("ann@example.com");
     assert!(mail.text().contains("ann-there@example.com"), "{}", mail.text());
+    // A provider that has moved may know its people by the same subjects.
+    let present = OpenIdProvider::start();
+    let api = api.beside(&provider_settings(&present.issuer()));
+    joined(&present, &api, &ann, "ann-there");
+    let mail = smtp.wait_for_mail_to("ann@example.com");
+    assert!(mail.text().contains("ann-there@example.com"), "{}", mail.text());
 }
 
 /// What the provider has confirmed is what the account has, and where its mail goes.

@@ -25,6 +25,8 @@ fn what_a_provider_does_wrong_has_a_reason() {
         ("a redirect", Reply::With(302, elsewhere.clone(), b"{}".to_vec()), "unavailable"),
         ("refuses the client", status(401, b"{}"), "unavailable"),
         ("the same in its words", status(400, br#"{"error":"invalid_client"}"#), "unavailable"),
+        ("a proxy refuses", status(403, b"<html>"), "unavailable"),
+        ("too many requests", status(429, b"{}"), "unavailable"),
         ("a code that is none", status(400, br#"{"error":"invalid_grant"}"#), "invalid"),
         ("no token", status(200, b"{}"), "invalid"),
         ("a token that is no text", status(200, br#"{"id_token":1}"#), "invalid"),
