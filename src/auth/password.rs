@@ -57,8 +57,8 @@ impl PasswordHasher {
         hash(password, random_bytes()?, self.cost).map_err(Error::Internal)
     }
 
-    /// Hashes a password anew whose hash is outdated, if a permit is free: nobody waits, or is refused, because of that.
-    /// Otherwise the hash stays until the next sign-in.
+    /// Hashes a password anew whose hash is outdated, if a permit is free: nobody waits, or is refused, because of
+    /// that. Otherwise the hash stays until the next sign-in.
     pub fn renew(&self, password: &str, request: HashRequest) -> Option<String> {
         let _permit = self.queue.take_free(request)?;
         hash(&nfc(password), random_bytes().ok()?, self.cost).ok()

@@ -159,8 +159,7 @@ errors! {
     AdminSecondFactorRequired => row(403, "ADMIN_SECOND_FACTOR_REQUIRED", "Second factor required",
         "Administrators need one here: set it up in your account first.");
     /// The user has no such session, or it has ended.
-    SessionNotFound => row(404, "SESSION_NOT_FOUND", "Session not found",
-        "GET /api/v1/auth/sessions lists your sessions.");
+    SessionNotFound => row(404, "SESSION_NOT_FOUND", "Session not found", "GET /api/v1/auth/sessions lists them.");
     /// The user has no such personal access token, or it has ended.
     TokenNotFound => row(404, "TOKEN_NOT_FOUND", "Token not found",
         "GET /api/v1/auth/tokens lists your personal access tokens.");
@@ -246,7 +245,7 @@ errors! {
     /// An account is to be made, and the settings admit other addresses only.
     ForeignDomain => row(403, "FOREIGN_DOMAIN", "Not enough permissions", "Ask an administrator for an account.");
     /// The code of a sign-in by the OpenID provider is not good, or proves less than it must or another identity.
-    InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code", "A new sign-in at the provider gives one.");
+    InvalidProviderCode => row(400, "INVALID_CODE", "Invalid or expired code", "Sign in at the provider anew.");
     /// The code is good, but of a sign-in at the provider that may be an old one, or another person's at this browser.
     StaleProviderCode => row(400, "CODE_NOT_FRESH", "Invalid or expired code", "Start with again=1.");
     /// The settings let only administrators sign in with a password. Holds the name of the provider.

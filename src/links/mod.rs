@@ -17,7 +17,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),
         ("GET", ["links"]) => at("/links", SignedIn(handlers::list_own)),
         // What may follow is the name under which programs save the file, in place of the secret.
-        ("GET", ["links", _] | ["links", _, _]) => at("/links/{token}", Anyone(handlers::download)).limit(Links).without_key(),
+        ("GET", ["links", _] | ["links", _, _]) =>
+            at("/links/{token}", Anyone(handlers::download)).limit(Links).without_key(),
         _ => return None,
     };
     Some(endpoint)

@@ -30,9 +30,9 @@ pub fn email_key(address: &str) -> String {
     folded(address.rsplit_once('@').and_then(in_ascii).as_deref().unwrap_or(address))
 }
 
-/// The address to which a mail goes that confirms this one, and which the account has then. Where the name is not ASCII,
-/// several mailboxes may have one key, and an account with one of them keeps all others from having an account. So it
-/// is the key itself that must be proven.
+/// The address to which a mail goes that confirms this one, and which the account has then. Where the name is not
+/// ASCII, several mailboxes may have one key, and an account with one of them keeps all others from having an account.
+/// So it is the key itself that must be proven.
 pub fn mailed_address(address: String) -> String {
     match address.rsplit_once('@') {
         Some((name, _)) if !name.is_ascii() => email_key(&address),

@@ -116,7 +116,8 @@ pub fn open(
 }
 
 /// Creates an account without a username and signs it in, as [`open`] does. It has a password or an identity, of which
-/// the provider has confirmed the address, and with which it is told whether that may be a stranger's. Returns `None` if another account has the address or the identity.
+/// the provider has confirmed the address, and with which it is told whether it may be a stranger's. Returns `None` if
+/// another account has the address or the identity.
 pub fn open_for_new_user(
     db: &Database,
     email: &str,

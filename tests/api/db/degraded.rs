@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::harness::*;
 
-/// Switches whether all transactions of a cluster are read-only, also those of open sessions unless these have a setting
-/// of their own.
+/// Switches whether all transactions of a cluster are read-only, also those of open sessions unless these have a
+/// setting of their own.
 fn set_read_only(database: &Database, is_on: bool) {
     database.run(&format!("ALTER SYSTEM SET default_transaction_read_only = {is_on}"));
     database.run("SELECT pg_reload_conf()");
