@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use crate::error::Error;
-use crate::semaphore::lock;
+use crate::semaphore::{Rank, lock};
 
 /// Bodies of up to so many bytes need no room.
 pub const SMALL_BODY: usize = 32 * 1024;
@@ -200,6 +200,7 @@ impl Room {
         if self.try_resize(bytes) {
             return Ok(());
         }
+        Rank::Bytes.assert_order();
         let deadline = Instant::now() + MAX_WAIT;
         let mut state = lock(&self.memory.state);
         state.waiting.insert(self.number, (bytes, thread::current()));

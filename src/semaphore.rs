@@ -1,6 +1,6 @@
 //! A counting semaphore that is fair: permits are handed out in the order of asking. A condition variable wakes its
 //! waiters in no particular order, so under load an unlucky one waits many times longer than the others.
-//! [`lock`] is how all modules lock a mutex.
+//! [`Rank`] is the order of all waits, and [`lock`] is how all modules lock a mutex.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -13,11 +13,49 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What a thread may wait for, in the order in which it may have several of them at a time: with a permit of one rank it
+/// waits only for a later one, so no two threads wait for each other. `src/README.md` says how many permits each has, and
+/// how long a wait may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    Provider,
+    ProviderDocument,
+    Hash,
+    UserSearch,
+    NetworkSearch,
+    Search,
+    AllAccounts,
+    Export,
+    NetworkExport,
+    Batch,
+    BulkRead,
+    UserChange,
+    Change,
+    /// Bytes of `body_memory` are no permit: their wait is one, but who has some may wait for anything.
+    Bytes,
+    Connection,
+}
+
+impl Rank {
+    /// Panics in a debug build if the thread has a permit of this rank or a later one, with which it may not wait.
+    pub fn assert_order(self) {
+        #[cfg(debug_assertions)]
+        HELD.with_borrow(|held| assert!(held.iter().all(|it| *it < self), "{self:?}: {held:?}"));
+    }
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    /// The ranks of the permits that the thread has. It drops all of them itself.
+    static HELD: std::cell::RefCell<Vec<Rank>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 /// Bounds how many threads do something at once. Each thread asks for a permit with a key, such as the id of a user; a
 /// semaphore with a single bound uses the key `()`.
 /// A permit that is dropped goes directly to the thread that has waited longest of those that may have it, so no other
 /// thread can overtake it.
 pub struct Semaphore<K = ()> {
+    rank: Rank,
     policy: Box<dyn Policy<K>>,
     state: Mutex<SemaphoreState<K>>,
 }
@@ -118,22 +156,22 @@ impl<K: Eq + Hash> SemaphoreState<K> {
 
 impl<K: Eq + Hash + Clone + 'static> Semaphore<K> {
     /// A semaphore with `size` permits for each key, all of them free.
-    pub fn new(size: usize) -> Arc<Semaphore<K>> {
-        Semaphore::with_queue(size, usize::MAX)
+    pub fn new(rank: Rank, size: usize) -> Arc<Semaphore<K>> {
+        Semaphore::with_queue(rank, size, usize::MAX)
     }
 
     /// Like [`Semaphore::new`], but at most `max_waiting` threads may wait for each key.
-    pub fn with_queue(size: usize, max_waiting: usize) -> Arc<Semaphore<K>> {
-        Semaphore::with_policy(PerKey { size, max_waiting })
+    pub fn with_queue(rank: Rank, size: usize, max_waiting: usize) -> Arc<Semaphore<K>> {
+        Semaphore::with_policy(rank, PerKey { size, max_waiting })
     }
 
-    pub fn with_policy(policy: impl Policy<K> + 'static) -> Arc<Semaphore<K>> {
+    pub fn with_policy(rank: Rank, policy: impl Policy<K> + 'static) -> Arc<Semaphore<K>> {
         let state = Mutex::new(SemaphoreState::new());
-        Arc::new(Semaphore { policy: Box::new(policy), state })
+        Arc::new(Semaphore { rank, policy: Box::new(policy), state })
     }
 
     /// Waits for a permit of `key`; `None` if none was handed over within `timeout`, or at once if the key may not ask
-    /// for one or the semaphore is closed.
+    /// for one or the semaphore is closed. A thread that would not wait may have permits of any rank.
     pub fn acquire(self: &Arc<Self>, key: K, timeout: Duration) -> Option<Permit<K>> {
         self.acquire_at(key, timeout, false)
     }
@@ -158,6 +196,9 @@ impl<K: Eq + Hash + Clone + 'static> Semaphore<K> {
         timeout: Duration,
         is_first: bool,
     ) -> Option<Permit<K>> {
+        if !timeout.is_zero() {
+            self.rank.assert_order();
+        }
         let (ticket, woken) = {
             let mut state = lock(&self.state);
             if !self.policy.may_ask(&key, &state) {
@@ -181,6 +222,8 @@ impl<K: Eq + Hash + Clone + 'static> Semaphore<K> {
     }
 
     fn permit(self: &Arc<Self>, key: K) -> Permit<K> {
+        #[cfg(debug_assertions)]
+        HELD.with_borrow_mut(|held| held.push(self.rank));
         Permit { semaphore: self.clone(), key }
     }
 }
@@ -212,6 +255,11 @@ pub struct Permit<K: Eq + Hash + Clone = ()> {
 
 impl<K: Eq + Hash + Clone> Drop for Permit<K> {
     fn drop(&mut self) {
+        #[cfg(debug_assertions)]
+        HELD.with_borrow_mut(|held| {
+            let place = held.iter().rposition(|rank| *rank == self.semaphore.rank);
+            place.map(|place| held.remove(place))
+        });
         let mut state = lock(&self.semaphore.state);
         match state.taken.get_mut(&self.key) {
             Some(taken) if *taken > 1 => *taken -= 1,
@@ -231,33 +279,39 @@ impl<K: Eq + Hash + Clone> Drop for Permit<K> {
 mod tests {
     use super::*;
 
+    /// Whether another thread waits for a permit in vain: one with a permit may not wait for another of its rank.
+    fn waits_in_vain(semaphore: &Arc<Semaphore<&'static str>>, timeout: Duration) -> bool {
+        let wait = || semaphore.acquire("a", timeout).is_none();
+        std::thread::scope(|scope| scope.spawn(wait).join().is_ok_and(|is_none| is_none))
+    }
+
     #[test]
     fn permits_are_bounded_and_waiting_times_out() {
-        let semaphore = Semaphore::new(2);
-        let first = semaphore.acquire((), Duration::ZERO);
-        let _second = semaphore.acquire((), Duration::ZERO);
-        assert!(semaphore.acquire((), Duration::from_millis(5)).is_none());
+        let semaphore = Semaphore::new(Rank::Hash, 2);
+        let first = semaphore.acquire("a", Duration::ZERO);
+        let _second = semaphore.acquire("a", Duration::ZERO);
+        assert!(waits_in_vain(&semaphore, Duration::from_millis(5)));
         assert_eq!(semaphore.waiting(), 0, "a thread that gave up is in no queue");
         drop(first);
-        assert!(semaphore.acquire((), Duration::ZERO).is_some());
+        assert!(semaphore.acquire("a", Duration::ZERO).is_some());
     }
 
     #[test]
     fn the_queue_of_a_key_may_have_an_end() {
-        let semaphore = Semaphore::with_queue(1, 0);
+        let semaphore = Semaphore::with_queue(Rank::Hash, 1, 0);
         let _held = semaphore.acquire("a", Duration::ZERO);
         let began = std::time::Instant::now();
-        assert!(semaphore.acquire("a", Duration::from_secs(60)).is_none());
+        assert!(waits_in_vain(&semaphore, Duration::from_secs(60)));
         assert!(began.elapsed() < Duration::from_secs(60));
         assert!(semaphore.acquire("b", Duration::ZERO).is_some());
     }
 
     #[test]
     fn closing_ends_all_waits_and_leaves_free_permits() {
-        let semaphore = Semaphore::new(1);
+        let semaphore = Semaphore::new(Rank::Hash, 1);
         std::thread::scope(|scope| {
-            let held = semaphore.acquire((), Duration::ZERO);
-            let wait = || semaphore.acquire((), Duration::MAX).is_none();
+            let held = semaphore.acquire("a", Duration::ZERO);
+            let wait = || waits_in_vain(&semaphore, Duration::MAX);
             let waiting = [scope.spawn(wait), scope.spawn(wait)];
             while semaphore.waiting() < waiting.len() {
                 std::thread::yield_now();
@@ -267,14 +321,14 @@ mod tests {
             assert!(wait(), "nobody waits from now on");
             assert_eq!(semaphore.in_use(), 1);
             drop(held);
-            assert!(semaphore.acquire((), Duration::ZERO).is_some());
+            assert!(semaphore.acquire("a", Duration::ZERO).is_some());
         });
         assert_eq!(semaphore.in_use(), 0);
     }
 
     #[test]
     fn each_key_has_its_own_permits_and_is_forgotten_when_they_are_free() {
-        let semaphore = Semaphore::new(1);
+        let semaphore = Semaphore::new(Rank::Hash, 1);
         let held = semaphore.acquire("a", Duration::ZERO);
         assert!(semaphore.acquire("a", Duration::ZERO).is_none());
         let other = semaphore.acquire("b", Duration::ZERO);
@@ -285,8 +339,19 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(debug_assertions, should_panic = "BulkRead: [Connection]")]
+    fn a_thread_waits_only_for_what_is_of_a_later_rank() {
+        let [bulk, connection] = [Rank::BulkRead, Rank::Connection].map(|it| Semaphore::new(it, 1));
+        for (first, second) in [(&bulk, &connection), (&connection, &bulk)] {
+            let first = first.acquire((), Duration::MAX);
+            let second = second.acquire((), Duration::MAX);
+            assert!(first.is_some() && second.is_some());
+        }
+    }
+
+    #[test]
     fn permits_are_handed_over_in_the_order_of_asking() {
-        let semaphore = Semaphore::new(1);
+        let semaphore = Semaphore::new(Rank::Hash, 1);
         let served = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             let held = semaphore.acquire((), Duration::ZERO);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::semaphore::{Semaphore, lock};
+use crate::semaphore::{Rank, Semaphore, lock};
 
 /// Gathers entries of type `T` that threads submit, and hands each thread the `V` that a query returned for its entry.
 pub struct Batches<T, V> {
@@ -30,7 +30,11 @@ type Entry<T, V> = (T, SyncSender<Result<V, Error>>);
 impl<T, V> Batches<T, V> {
     /// At most `max_running` queries run before an entry waits, at least 1.
     pub fn new(max_running: usize, max_queued: Duration) -> Batches<T, V> {
-        Batches { running: Semaphore::new(max_running), max_queued, queue: Mutex::default() }
+        Batches {
+            running: Semaphore::new(Rank::Batch, max_running),
+            max_queued,
+            queue: Mutex::default(),
+        }
     }
 
     /// Has `value` served by a query, its own or another thread's, and waits for the outcome. `query` returns an

@@ -25,7 +25,7 @@ use super::sql;
 use crate::body_memory::Room;
 use crate::config::Config;
 use crate::error::Error;
-use crate::semaphore::{Permit, Semaphore};
+use crate::semaphore::{Permit, Rank, Semaphore};
 
 /// A connection that has idled longer is checked before it is used. No server restarts faster than this.
 const MAX_UNCHECKED_IDLE: Duration = Duration::from_millis(100);
@@ -101,10 +101,10 @@ impl Pool {
         let reserved = if size >= 2 * READ_CONNECTIONS { READ_CONNECTIONS } else { 0 };
         Arc::new(Pool {
             connections,
-            permits: Semaphore::new(size),
-            write_permits: Semaphore::new(size - reserved),
-            user_permits: Semaphore::new(MAX_CHANGES_OF_USER),
-            bulk_permits: Semaphore::new(MAX_BULK_READS.min(size - 1).max(1)),
+            permits: Semaphore::new(Rank::Connection, size),
+            write_permits: Semaphore::new(Rank::Change, size - reserved),
+            user_permits: Semaphore::new(Rank::UserChange, MAX_CHANGES_OF_USER),
+            bulk_permits: Semaphore::new(Rank::BulkRead, MAX_BULK_READS.min(size - 1).max(1)),
             timeout,
             health,
             connector,

@@ -23,7 +23,7 @@ use super::metadata::{Document, KeySet, Metadata};
 use super::turns::{self, Turn, Turns};
 use crate::config::{ProviderSettings, is_provider_url};
 use crate::outgoing;
-use crate::semaphore::{Semaphore, lock};
+use crate::semaphore::{Rank, Semaphore, lock};
 
 /// The longest wait for a name, a connection, or the next byte, and the longest time of a request.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ impl Provider {
             settings: settings.clone(),
             agent: config.into(),
             turns: turns::new(),
-            fetching: Semaphore::new(1),
+            fetching: Semaphore::new(Rank::ProviderDocument, 1),
             known: Mutex::default(),
             failed: Mutex::default(),
             logged: Mutex::default(),

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::semaphore::{Permit, Policy, Semaphore, SemaphoreState};
+use crate::semaphore::{Permit, Policy, Rank, Semaphore, SemaphoreState};
 
 /// Most turns at once. With the request for what the provider says of itself these are sixteen requests.
 pub const SIZE: usize = 15;
@@ -31,5 +31,5 @@ impl Policy<IpAddr> for Fewest {
 }
 
 pub fn new() -> Turns {
-    Semaphore::with_policy(Fewest)
+    Semaphore::with_policy(Rank::Provider, Fewest)
 }

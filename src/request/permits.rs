@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::body_memory::Owner;
 use crate::error::Error;
-use crate::semaphore::{Permit, Semaphore};
+use crate::semaphore::{Permit, Rank, Semaphore};
 
 /// Running exports of a user, or of a network if nobody is signed in. Each keeps the connection of its client, with its
 /// thread, and a batch of rows in memory until the client has read them; no connection to the database.
@@ -28,7 +28,8 @@ const MAX_LISTS_OF_ALL_ACCOUNTS: usize = 2;
 pub struct Permits {
     exports: Arc<Semaphore<Owner>>,
     exports_of_networks: Arc<Semaphore<IpAddr>>,
-    searches: Arc<Semaphore<Owner>>,
+    searches: Arc<Semaphore<Uuid>>,
+    searches_of_networks: Arc<Semaphore<IpAddr>>,
     all_searches: Arc<Semaphore>,
     lists_of_all_accounts: Arc<Semaphore>,
 }
@@ -38,20 +39,20 @@ pub struct Permits {
 pub type ExportPermits = (Permit<Owner>, Option<Permit<IpAddr>>);
 
 /// The permits of a search: the user's, the network's, and one of those of all.
-pub type SearchPermits = (Permit<Owner>, Option<Permit<Owner>>, Permit);
+pub type SearchPermits = (Permit<Uuid>, Option<Permit<IpAddr>>, Permit);
 
 impl Permits {
     /// No permit is taken yet. At most `max_searches` searches run at a time.
     pub fn new(max_searches: usize) -> Permits {
+        let max_lists = MAX_LISTS_OF_ALL_ACCOUNTS.min(max_searches);
+        let max = MAX_WAITING_SEARCHES;
         Permits {
-            exports: Semaphore::new(MAX_EXPORTS),
-            exports_of_networks: Semaphore::new(MAX_EXPORTS_OF_NETWORK),
-            searches: Semaphore::with_queue(1, MAX_WAITING_SEARCHES),
-            all_searches: Semaphore::with_queue(max_searches, MAX_WAITING_SEARCHES),
-            lists_of_all_accounts: Semaphore::with_queue(
-                MAX_LISTS_OF_ALL_ACCOUNTS.min(max_searches),
-                MAX_WAITING_SEARCHES,
-            ),
+            exports: Semaphore::new(Rank::Export, MAX_EXPORTS),
+            exports_of_networks: Semaphore::new(Rank::NetworkExport, MAX_EXPORTS_OF_NETWORK),
+            searches: Semaphore::with_queue(Rank::UserSearch, 1, max),
+            searches_of_networks: Semaphore::with_queue(Rank::NetworkSearch, 1, max),
+            all_searches: Semaphore::with_queue(Rank::Search, max_searches, max),
+            lists_of_all_accounts: Semaphore::with_queue(Rank::AllAccounts, max_lists, max),
         }
     }
 
@@ -60,6 +61,7 @@ impl Permits {
         self.exports.close();
         self.exports_of_networks.close();
         self.searches.close();
+        self.searches_of_networks.close();
         self.all_searches.close();
         self.lists_of_all_accounts.close();
     }
@@ -91,11 +93,11 @@ impl Permits {
     ) -> Result<SearchPermits, Error> {
         let deadline = Instant::now() + timeout;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let own = |owner| self.searches.acquire(owner, left()).ok_or(Error::Unavailable);
-        // Always in this order, so that no two wait for each other. The user's comes first: so one user stands in the
-        // queue of a network, or of all, at most once.
-        let of_user = own(Owner::User(user))?;
-        let of_network = network.map(|network| own(Owner::Network(network))).transpose()?;
+        // The user's comes first: so one user stands in the queue of a network, or of all, at most once.
+        let of_user = self.searches.acquire(user, left()).ok_or(Error::Unavailable)?;
+        let own = |network| self.searches_of_networks.acquire(network, left());
+        let of_network = network.map(|network| own(network).ok_or(Error::Unavailable));
+        let of_network = of_network.transpose()?;
         let of_all = self.all_searches.acquire((), left()).ok_or(Error::Unavailable)?;
         Ok((of_user, of_network, of_all))
     }

@@ -313,6 +313,21 @@ fn is_there(name: &str) -> bool {
     files.any(|file| file.exists())
 }
 
+/// The table tells a reader who waits for whom, so it has the ranks of the code in their order.
+#[test]
+fn the_table_of_waits_has_all_ranks_in_their_order() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (code, page) = (read("src/semaphore.rs"), read("src/README.md"));
+    let (_, ranks) = code.split_once("pub enum Rank {").unwrap();
+    let ranks = ranks.split('}').next().unwrap().lines().map(str::trim);
+    let ranks: Vec<_> = ranks.filter_map(|line| line.strip_suffix(',')).collect();
+    let (_, table) = page.split_once("| `Rank` |").unwrap();
+    let rows = table.split("\n\n").next().unwrap().lines();
+    let rows: Vec<_> = rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+    assert!(ranks.len() > 10);
+    assert_eq!(rows, ranks);
+}
+
 /// Unit tests may name what they need.
 #[test]
 fn each_library_is_named_in_its_module_only() {
