@@ -23,6 +23,7 @@ pub enum Rank {
     Hash,
     UserSearch,
     NetworkSearch,
+    PublicSearch,
     Search,
     AllAccounts,
     Export,

@@ -1,8 +1,6 @@
--- A page of the accounts that match, in one of ten orders, and how many match in all. $1: LIKE pattern for the e-mail
--- address; $2: for the display name; $3: for the username or the e-mail address; $4: for any of the three; $5: ids; $6:
--- role; $7: whether active; $8: created not before; $9: created not after; a null is no condition. $10: the order, in
--- which absent names and times are last; $11: accounts of a page; $12: accounts before it. A page past the end is one
--- row with the total alone.
+-- A page of the accounts that match, in one of ten orders, and how many match in all. $1 to $9: the conditions, as
+-- matching_users() has them. $10: the order, in which absent names and times are last; $11: accounts of a page; $12:
+-- accounts before it. A page past the end is one row with the total alone.
 -- The total comes first: role and activity alone have one that is kept, other conditions are counted. If few match, all
 -- of them are sorted. If many do, an index in the order leads to the page after a few that do not match. So neither way
 -- is long, wherever in the order the matches are, and no estimate decides between them. Without a condition all match.
@@ -11,17 +9,7 @@
 -- PostgreSQL plans the query each time for its parameters: conditions that are null are dropped, and all branches but
 -- one have a limit of 0, so they are not run. One plan for all parameters would read the whole table.
 WITH matching AS NOT MATERIALIZED (
-    SELECT user_id, created_at, name, email_key
-    FROM listed_users
-    WHERE ($1::text IS NULL OR email LIKE folded($1))
-      AND ($2::text IS NULL OR name LIKE folded($2))
-      AND ($3::text IS NULL OR username LIKE folded($3) OR email LIKE folded($3))
-      AND ($4::text IS NULL OR username LIKE folded($4) OR email LIKE folded($4) OR name LIKE folded($4))
-      AND ($5::uuid[] IS NULL OR user_id = ANY ($5))
-      AND ($6::text IS NULL OR role = $6)
-      AND ($7::boolean IS NULL OR is_active = $7)
-      AND ($8::timestamptz IS NULL OR created_at >= $8)
-      AND ($9::timestamptz IS NULL OR created_at <= $9)
+    SELECT user_id, created_at, name, email_key FROM matching_users($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ), counted AS MATERIALIZED (
     SELECT CASE WHEN num_nonnulls($1, $2, $3, $4, $5, $8, $9) > 0 THEN (SELECT count(*) FROM matching)
            ELSE (SELECT coalesce(sum(accounts), 0)::bigint FROM account_totals

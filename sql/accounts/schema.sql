@@ -193,6 +193,23 @@ EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_file
 END
 $$;
 
+-- The accounts that match. $1: LIKE pattern for the e-mail address; $2: for the display name; $3: for the username or the
+-- e-mail address; $4: for any of the three; $5: ids; $6: role; $7: whether active; $8: created not before; $9: created
+-- not after; a null is no condition. It is inlined, so queries that are planned for their values lose those conditions.
+CREATE FUNCTION matching_users(text, text, text, text, uuid[], text, boolean, timestamptz, timestamptz)
+RETURNS SETOF listed_users LANGUAGE sql STABLE AS $$
+    SELECT * FROM listed_users
+    WHERE ($1 IS NULL OR email LIKE folded($1))
+      AND ($2 IS NULL OR name LIKE folded($2))
+      AND ($3 IS NULL OR username LIKE folded($3) OR email LIKE folded($3))
+      AND ($4 IS NULL OR username LIKE folded($4) OR email LIKE folded($4) OR name LIKE folded($4))
+      AND ($5 IS NULL OR user_id = ANY ($5))
+      AND ($6 IS NULL OR role = $6)
+      AND ($7 IS NULL OR is_active = $7)
+      AND ($8 IS NULL OR created_at >= $8)
+      AND ($9 IS NULL OR created_at <= $9)
+$$;
+
 -- Triggers keep the copy, so that no statement can forget it.
 CREATE FUNCTION list_users() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

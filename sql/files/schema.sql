@@ -42,7 +42,10 @@ CREATE TABLE files (
 CREATE FUNCTION raise_file_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.version := OLD.version + 1;
-    NEW.change_number := nextval('change_numbers');
+    -- A statement that changes many files gives them theirs, in their order.
+    IF NEW.change_number = OLD.change_number THEN
+        NEW.change_number := nextval('change_numbers');
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -56,6 +59,8 @@ CREATE INDEX files_name ON files (user_id, folded(filename), id);
 CREATE INDEX files_size ON files (user_id, file_size DESC, id);
 CREATE INDEX files_type ON files (user_id, content_type);
 CREATE INDEX files_changed ON files (user_id, change_number, id);
+-- The published ones of all users, the newest first. Uploads do not change it.
+CREATE INDEX files_public ON files (upload_date DESC, id) WHERE is_public;
 
 -- Contents that no record names and that are to be removed: those of files that are deleted for good at once, whose
 -- time is -infinity, and in a store those whose records were lost some days after a sweep has first seen them so. The
@@ -229,3 +234,24 @@ CREATE TRIGGER files_total_added AFTER INSERT ON files REFERENCING NEW TABLE AS 
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 CREATE TRIGGER files_total_removed AFTER DELETE ON files REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
+
+-- Makes those of these files that the user has public or private, so that the changes are in the order of `ids`. One
+-- that is so already stays as it is. The caller has locked the user's row. Returns the files that the user has, in their
+-- order, and whether each is changed.
+CREATE FUNCTION publish_files(of_user uuid, ids uuid[], public boolean)
+RETURNS TABLE (file_id uuid, is_changed boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    changed uuid[];
+BEGIN
+    WITH numbered AS MATERIALIZED (
+        SELECT one, nextval('change_numbers') AS number FROM unnest(ids) one
+    ), done AS (
+        UPDATE files SET is_public = public, updated_at = now(), change_number = number
+        FROM numbered WHERE id = one AND user_id = of_user AND is_public <> public
+        RETURNING id
+    )
+    SELECT coalesce(array_agg(id), '{}') INTO changed FROM done;
+    RETURN QUERY SELECT one, one = ANY (changed) FROM unnest(ids) one
+                 WHERE EXISTS (SELECT FROM files WHERE id = one AND user_id = of_user);
+END
+$$;

@@ -134,3 +134,35 @@ BEGIN
     UPDATE users SET remembered_deletions = remembered_deletions - (SELECT count(*) FROM recalled) WHERE id = of_user;
 END
 $$;
+
+-- Deletes those of these files that the user has, as files/delete.sql does with one, so that the changes are in the order
+-- of `ids`. Of what the user has deleted, at most 1,000 files make room; db/removals/make_room_of_user takes the others.
+-- The caller has locked the user's row. Returns the ids of those that are deleted, in their order.
+CREATE FUNCTION delete_files(of_user uuid, ids uuid[], is_restorable boolean, most_bytes bigint, most_files bigint)
+RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE
+    deleted uuid[];
+BEGIN
+    WITH removed AS (
+        DELETE FROM files WHERE id = ANY (ids) AND user_id = of_user RETURNING *
+    ), restorable AS (
+        INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash,
+                                   description, upload_date, updated_at, is_public, version, was_young, is_utf8)
+        SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+               updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8
+        FROM removed WHERE is_restorable
+    ), listed AS (
+        INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
+        SELECT id, '-infinity', user_id, file_size FROM removed WHERE NOT is_restorable
+        ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at
+    )
+    SELECT coalesce(array_agg(id), '{}') INTO deleted FROM removed;
+    WITH numbered AS MATERIALIZED (
+        SELECT one, nextval('change_numbers') AS number FROM unnest(ids) one WHERE one = ANY (deleted)
+    )
+    UPDATE file_deletions SET change_number = number FROM numbered WHERE file_id = one;
+    PERFORM forget_deletions(of_user, most_files + 1),
+            make_room_for_deleted_file(of_user, 0, false, most_bytes, most_files + 1, 1000);
+    RETURN QUERY SELECT one FROM unnest(ids) one WHERE one = ANY (deleted);
+END
+$$;

@@ -7,6 +7,7 @@ use super::proof::{Proof, check_password_in_body, read_optional_proof};
 use super::statements::{self, AccountFields, ChangeConditions, SORT_COLUMNS, UserFilter};
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::Smtp;
+use crate::db::like_pattern;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -93,18 +94,21 @@ fn read_optional_fields(body: &mut Params) -> AccountFields {
     }
 }
 
-/// Reads the filter of a list of accounts. `/users` and `/admin/users` take the same.
-fn read_filter(query: &mut Params) -> UserFilter {
+/// Reads the filter of a list of accounts. `/users`, `/admin/users` and exports take the same, but that the characters
+/// `wildcards` in `email` may stand for any run of characters.
+pub fn read_filter(query: &mut Params, wildcards: &str) -> UserFilter {
+    let part = |text: &str| rules::search_part(text).map(|part| like_pattern(&part, ""));
     UserFilter {
-        email: query.filter("email", rules::search_part),
-        name: query.filter("name", rules::search_part),
-        search: query.filter("search", rules::search_part),
-        text: query.filter("text", rules::search_part),
+        email: query
+            .filter("email", |text| Ok(like_pattern(&rules::search_part(text)?, wildcards))),
+        name: query.filter("name", part),
+        search: query.filter("search", part),
+        text: query.filter("text", part),
         ids: query.filter("ids", rules::ids),
-        role: query.filter("role", rules::role),
+        role: query.filter("role", rules::role).map(Role::name),
         is_active: read_is_active(query),
-        created_after: query.filter("created_after", rules::timestamp),
-        created_before: query.filter("created_before", rules::timestamp),
+        created_after: query.filter("created_after", rules::timestamp).map(|at| at.0),
+        created_before: query.filter("created_before", rules::timestamp).map(|at| at.0),
     }
 }
 
@@ -122,7 +126,7 @@ fn read_is_active(query: &mut Params) -> Option<bool> {
 pub fn find_page(context: &RequestContext) -> Result<(Vec<User>, i64, PageRequest), Error> {
     let columns = SORT_COLUMNS.map(|column| (column, column));
     let (filter, sort, descending, page) = context.request.query().read(|query| {
-        let (filter, sort) = (read_filter(query), query.choice("sort_by", &columns));
+        let (filter, sort) = (read_filter(query, ""), query.choice("sort_by", &columns));
         (filter, sort.unwrap_or("created_at"), query.is_descending(), query.page())
     })?;
     let page = page?;

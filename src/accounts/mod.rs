@@ -3,7 +3,7 @@
 mod admin;
 #[cfg(feature = "extras")]
 pub mod extras;
-mod handlers;
+pub mod handlers;
 mod me;
 pub mod proof;
 pub mod statements;

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 
 use postgres::types::{Json, Type};
 use serde::Serialize;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::db::{Database, SqlParams, from_row, like_pattern, one_row, sql, user_from_row};
+use crate::db::{Database, SqlParams, TypedParam, from_row, one_row, sql, user_from_row};
 use crate::error::{Error, TokenProblem};
 use crate::model::identity::Identity;
 use crate::model::page::PageRequest;
@@ -253,24 +254,26 @@ pub fn count(db: &Database) -> Result<i64, Error> {
 pub const SORT_COLUMNS: [&str; 5] =
     ["created_at", "name", "email", "last_login", "total_storage_used"];
 
-/// A filter for lists of accounts, which must match all that is given. A text matches if it is part of the column,
-/// without regard to case.
+/// A filter for lists and exports of accounts, which must match all that is given. Texts are `LIKE` patterns, without
+/// regard to case.
+#[derive(Clone, Default, PartialEq)]
 pub struct UserFilter {
     pub email: Option<String>,
-    /// In the display name.
+    /// Of the display name.
     pub name: Option<String>,
-    /// In the username or the e-mail address.
+    /// Of the username or the e-mail address.
     pub search: Option<String>,
-    /// In the username, the e-mail address or the display name.
+    /// Of the username, the e-mail address or the display name.
     pub text: Option<String>,
     /// Only these accounts.
     pub ids: Option<Vec<Uuid>>,
-    pub role: Option<Role>,
+    /// The name of a role.
+    pub role: Option<&'static str>,
     pub is_active: Option<bool>,
     /// Created at this time or later.
-    pub created_after: Option<Timestamp>,
+    pub created_after: Option<OffsetDateTime>,
     /// Created at this time or earlier.
-    pub created_before: Option<Timestamp>,
+    pub created_before: Option<OffsetDateTime>,
 }
 
 impl UserFilter {
@@ -283,6 +286,22 @@ impl UserFilter {
         let mut texts = [&self.email, &self.name, &self.search, &self.text].into_iter().flatten();
         matches!(sort, "last_login" | "total_storage_used") || texts.any(is_short)
     }
+
+    /// The parameters `$1` to `$9` of queries that filter accounts, and `more`.
+    pub fn params<'a>(&'a self, more: &[TypedParam<'a>]) -> Vec<TypedParam<'a>> {
+        let own: [TypedParam; 9] = [
+            (&self.email, Type::TEXT),
+            (&self.name, Type::TEXT),
+            (&self.search, Type::TEXT),
+            (&self.text, Type::TEXT),
+            (&self.ids, Type::UUID_ARRAY),
+            (&self.role, Type::TEXT),
+            (&self.is_active, Type::BOOL),
+            (&self.created_after, Type::TIMESTAMPTZ),
+            (&self.created_before, Type::TIMESTAMPTZ),
+        ];
+        own.iter().chain(more).cloned().collect()
+    }
 }
 
 /// Returns the page of the accounts that match, sorted by one of [`SORT_COLUMNS`], and how many match in all.
@@ -293,27 +312,10 @@ pub fn list(
     descending: bool,
     page: PageRequest,
 ) -> Result<(Vec<User>, i64), Error> {
-    let contains = |part: &Option<String>| part.as_ref().map(|part| like_pattern(part, ""));
-    let time = |at: Option<Timestamp>| at.map(|at| at.0);
     let order = format!("{sort} {}", if descending { "desc" } else { "asc" });
-    let rows = db.read_unprepared(
-        sql!("accounts/list"),
-        &[
-            (&contains(&filter.email), Type::TEXT),
-            (&contains(&filter.name), Type::TEXT),
-            (&contains(&filter.search), Type::TEXT),
-            (&contains(&filter.text), Type::TEXT),
-            (&filter.ids, Type::UUID_ARRAY),
-            (&filter.role.map(Role::name), Type::TEXT),
-            (&filter.is_active, Type::BOOL),
-            (&time(filter.created_after), Type::TIMESTAMPTZ),
-            (&time(filter.created_before), Type::TIMESTAMPTZ),
-            (&order, Type::TEXT),
-            (&page.size, Type::INT8),
-            (&page.offset, Type::INT8),
-        ],
-        None,
-    )?;
+    let page: [TypedParam; 3] =
+        [(&order, Type::TEXT), (&page.size, Type::INT8), (&page.offset, Type::INT8)];
+    let rows = db.read_unprepared(sql!("accounts/list"), &filter.params(&page), None)?;
     let total = rows.first().map_or(0, |row| row.get("total"));
     // A page past the end is one row that holds only the total.
     let found = rows.iter().filter(|row| row.get::<_, Option<Uuid>>("id").is_some());

@@ -95,6 +95,9 @@ pub enum Tool {
         /// Go on printing what comes, until it is stopped.
         #[arg(long)]
         follow: bool,
+        /// How each event is printed.
+        #[arg(long, default_value = "text")]
+        format: AuditFormat,
     },
     /// Copy all contents between the data directory and the store, also beside a running service; deletes nothing.
     ///
@@ -125,6 +128,15 @@ pub enum Tool {
         #[arg(long)]
         to: String,
     },
+}
+
+/// How events are printed.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum AuditFormat {
+    /// A line of words for people.
+    Text,
+    /// An object of JSON in a line, as `GET /api/v1/admin/audit` shows it.
+    Json,
 }
 
 /// A place of contents.

@@ -10,8 +10,8 @@ use crate::exports::handlers::{export_response, wants_mark};
 use crate::http::csv::CsvRows;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::audit_event::{ACTIONS, AuditEvent, AuditPosition, OUTCOMES};
-use crate::model::problems::value_error;
+use crate::model::audit_event::{ACTIONS, AuditEvent, OUTCOMES};
+use crate::model::position::TimePosition;
 use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::SignedInAdmin;
@@ -46,17 +46,15 @@ pub fn list(context: &mut RequestContext, _: &SignedInAdmin) -> Result<Response,
     let (filter, limit, before) = context.request.query().read(|query| {
         let (filter, limit) =
             (read_audit_filter(query), query.integer("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT));
-        let position =
-            |text: &str| AuditPosition::parse(text).ok_or_else(|| value_error("Invalid cursor"));
-        let before = query.optional("before", position);
-        (filter, limit, before.unwrap_or(AuditPosition::END))
+        let before = query.optional("before", TimePosition::cursor);
+        (filter, limit, before.unwrap_or(TimePosition::END))
     })?;
     // One more than asked for tells whether there are older ones.
     let db = context.database_with_room((limit as usize + 1) * EVENT_BYTES);
     let mut events = statements::page(&db, &filter, before, limit + 1, None)?;
     let has_more = events.len() as i64 > limit;
     events.truncate(limit as usize);
-    let next = events.last().filter(|_| has_more).map(|last| AuditPosition::of(last).to_string());
+    let next = events.last().filter(|_| has_more).map(|last| last.position().to_string());
     response::json(200, &json!({ "events": events, "next": next }))
 }
 
@@ -67,13 +65,16 @@ pub fn export(context: &mut RequestContext, admin: &SignedInAdmin) -> Result<Res
     let deadline = Instant::now() + context.app.config.export_timeout;
     let permits = context.export_permits(deadline)?;
     let db = context.app.db.clone();
-    let mut next = Some(AuditPosition::END);
+    let mut next = Some(TimePosition::END);
     let read = move |deadline| {
         let Some(before) = next else { return Ok(None) };
         let events = statements::page(&db, &filter, before, BATCH_EVENTS, Some(deadline))?;
-        let mut csv = CsvRows::new((before == AuditPosition::END).then_some(HEADER));
-        next =
-            events.iter().take_while(|it| write_event(&mut csv, it)).last().map(AuditPosition::of);
+        let mut csv = CsvRows::new((before == TimePosition::END).then_some(HEADER));
+        next = events
+            .iter()
+            .take_while(|it| write_event(&mut csv, it))
+            .last()
+            .map(AuditEvent::position);
         Ok(Some(csv.finish()))
     };
     export_response(context, Some(admin.user()), ("audit", has_mark), read, permits, deadline)

@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::db::{Database, TypedParams, from_row, sql};
 use crate::error::Error;
-use crate::model::audit_event::{AuditEvent, AuditPosition};
+use crate::model::audit_event::AuditEvent;
+use crate::model::position::TimePosition;
 use crate::model::timestamp::Timestamp;
 
 /// A filter for events, which must match all that is given.
@@ -31,13 +32,13 @@ pub struct AuditFilter {
 pub fn page(
     db: &Database,
     filter: &AuditFilter,
-    before: AuditPosition,
+    before: TimePosition,
     limit: i64,
     export_deadline: Option<Instant>,
 ) -> Result<Vec<AuditEvent>, Error> {
     let AuditFilter { actor, subject, action, outcome, from, to } = filter;
     // No event has the largest id, so this excludes none at the time `to`.
-    let end = to.map_or(AuditPosition::END, |at| AuditPosition { at, id: Uuid::max() });
+    let end = to.map_or(TimePosition::END, |at| TimePosition { at, id: Uuid::max() });
     let before = before.min(end);
     let sql = sql!("audit/page");
     let params: TypedParams = &[

@@ -46,6 +46,7 @@ fn check_claims(claims: &Claims, wanted: TokenType, payload: &Value) {
         TokenType::Access => payload["type"].is_null() || payload["type"] == "access",
         TokenType::Refresh => payload["type"] == "refresh",
         TokenType::PasswordReset => payload["type"] == "password_reset",
+        TokenType::View => payload["type"] == "view",
     };
     assert!(expected && claims.token_type == wanted, "{payload}");
     let number = |name: &str| payload[name].as_f64();
@@ -75,8 +76,8 @@ fn fuzz_signed_tokens() {
     // The library does not look whether what it ignores is UTF-8.
     let json = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<Value>().unwrap_or_default();
     fuzz::check("signed_tokens", move |input| {
-        use TokenType::{Access, PasswordReset, Refresh};
-        let types = [Access, Refresh, PasswordReset];
+        use TokenType::{Access, PasswordReset, Refresh, View};
+        let types = [Access, Refresh, PasswordReset, View];
         // One that was changed, or anything.
         let text = String::from_utf8_lossy(input);
         for (keys, valid) in keys.iter().zip(&valid) {

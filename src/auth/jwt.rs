@@ -36,6 +36,8 @@ pub enum TokenType {
     Refresh,
     /// Sets a new password, once.
     PasswordReset,
+    /// Opens a content, in the address of a request.
+    View,
 }
 
 /// The claims of a token that is to be signed, or that was verified.
@@ -155,7 +157,7 @@ impl SigningKeys {
             return Err(match token_type {
                 TokenType::Access => TokenProblem::NotAccess,
                 TokenType::Refresh => TokenProblem::NotRefresh,
-                TokenType::PasswordReset => TokenProblem::NotOurs,
+                TokenType::PasswordReset | TokenType::View => TokenProblem::NotOurs,
             });
         }
         // A token is not valid any more at the very second of `exp` (RFC 7519, 4.1.4).

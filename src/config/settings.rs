@@ -171,6 +171,8 @@ settings! { |s, memory_limit|
         "an http or https URL without user, path, query and fragment, such as https://files.example.com",
         public_url,
     );
+    /// `on`: users see in a list what others have published, `GET /uploads/public`
+    "CLOAKROOM_PUBLIC_LIST" => public_list: bool = s.switch(false);
     /// directory of everything outside the database
     "CLOAKROOM_DATA_DIR" => data_dir: PathBuf = s.parsed("./data".to_owned(), "").into();
     /// `s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=NAME`: keeps contents in a store, and not in the data

@@ -21,8 +21,9 @@ const ANSWER_GRACE: Duration = Duration::from_millis(750);
 /// Parameters of a query.
 pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Parameters of a query that is planned for their values, each with its type.
-pub type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+/// A parameter of a query that is planned for its values, with its type.
+pub type TypedParam<'a> = (&'a (dyn ToSql + Sync), Type);
+pub type TypedParams<'a> = &'a [TypedParam<'a>];
 
 /// A connection and the statements prepared on it.
 pub struct DatabaseConnection {

@@ -22,6 +22,7 @@ pub fn document(config: &Config, has_path: impl Fn(&str) -> bool) -> String {
     let file = &mut upload["multipart/form-data"]["encoding"]["file"];
     file["contentType"] = types.join(", ").into();
     drop_paths(&mut document, has_path);
+    add_patch(&mut document);
     if config.provider.is_none() {
         drop_provider_codes(&mut document);
     }
@@ -63,6 +64,17 @@ fn drop_paths(document: &mut Value, has_path: impl Fn(&str) -> bool) {
             let used = format!("\"tags\":[{}]", tag["name"]);
             after.contains(&used) || !before.contains(&used)
         });
+    }
+}
+
+/// Adds `PATCH` wherever there is `PUT`, because it is the same.
+fn add_patch(document: &mut Value) {
+    for (_, item) in members(&mut document["paths"]) {
+        let Some(mut patch) = item.get("put").cloned() else { continue };
+        let id =
+            patch["operationId"].as_str().map(|id| format!("patch_{}", id.replace("update_", "")));
+        patch["operationId"] = id.into();
+        item["patch"] = patch;
     }
 }
 

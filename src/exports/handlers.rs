@@ -10,6 +10,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::statements::{self, COLUMNS, ExportPosition, ExportedUser};
+use crate::accounts::handlers::read_filter;
+use crate::accounts::statements::UserFilter;
 use crate::error::Error;
 use crate::http::body::BYTE_ORDER_MARK;
 use crate::http::csv::{CSV, CsvRows};
@@ -24,10 +26,10 @@ use crate::request::permits::ExportPermits;
 /// Most rows of the first batch. Of each later one so many are read as would have fitted into the batch before.
 const FIRST_ROWS: usize = 1000;
 
-fn read_export_query(query: &mut Params) -> (Option<String>, bool) {
-    let email = query.filter("email", rules::search_part);
+fn read_export_query(query: &mut Params) -> (Option<UserFilter>, bool) {
+    let filter = read_filter(query, "*%");
     query.optional("format", |text| rules::choice(&text.to_ascii_lowercase(), &[("csv", ())]));
-    (email, wants_mark(query))
+    (Some(filter).filter(|filter| *filter != UserFilter::default()), wants_mark(query))
 }
 
 /// Whether the file is to begin with a byte order mark, by which Excel sees that it is UTF-8.
@@ -35,10 +37,11 @@ pub fn wants_mark(query: &mut Params) -> bool {
     query.filter("bom", rules::boolean).unwrap_or(false)
 }
 
-/// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users whose e-mail address matches.
+/// `GET /api/v1/users/export` and `GET /api/v1/users/exports/csv`: users who match the filters that lists have. In
+/// `email`, `*` and `%` stand for any run of characters.
 pub fn filtered(context: &mut RequestContext, user: Exporter) -> Result<Response, Error> {
-    let (email, has_mark) = context.request.query().read(read_export_query)?;
-    export(context, user, email.as_deref().map(statements::email_pattern), has_mark)
+    let (filter, has_mark) = context.request.query().read(read_export_query)?;
+    export(context, user, filter, has_mark)
 }
 
 /// `GET /api/v1/users/export-full`: all users.
@@ -62,26 +65,26 @@ pub fn simple(_: &mut RequestContext, _: Exporter) -> Result<Response, Error> {
 fn export(
     context: &mut RequestContext,
     user: Exporter,
-    email_pattern: Option<String>,
+    filter: Option<UserFilter>,
     has_mark: bool,
 ) -> Result<Response, Error> {
     let (db, config) = (context.app.db.clone(), &context.app.config);
     let deadline = Instant::now() + config.export_timeout;
     let permits = context.export_permits(deadline)?;
     let max_rows = i64::from(config.export_max_rows);
-    let (is_filtered, counted) = (email_pattern.is_some(), email_pattern.clone());
+    let (is_filtered, counted) = (filter.is_some(), filter.clone());
     let (mut next, mut limit) = (Some(ExportPosition::START), FIRST_ROWS);
     let read = move |deadline| {
         let Some(after) = next else { return Ok(None) };
         let header = (after == ExportPosition::START).then(|| COLUMNS.join(","));
         let start = || CsvRows::new(header.as_deref());
-        let (pattern, rows) = (email_pattern.as_deref(), limit as i64);
-        let (csv, end) = statements::batch(&db, pattern, after, rows, deadline, start, write_user)?;
+        let (filter, rows) = (filter.as_ref(), limit as i64);
+        let (csv, end) = statements::batch(&db, filter, after, rows, deadline, start, write_user)?;
         (next, limit) = (end, csv.capacity());
         Ok(Some(csv.finish()))
     };
     let response = export_response(context, user, ("users", has_mark), read, permits, deadline)?;
-    let count = statements::count(&context.app.db, counted.as_deref(), max_rows + 1, deadline)?;
+    let count = statements::count(&context.app.db, counted.as_ref(), max_rows + 1, deadline)?;
     if count > max_rows {
         return Err(Error::ExportTooLarge(config.export_max_rows));
     }

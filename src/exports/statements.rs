@@ -10,15 +10,10 @@ use time::OffsetDateTime;
 use time::macros::datetime;
 use uuid::Uuid;
 
-use crate::accounts::statements as accounts;
-use crate::db::{Database, SqlParams, TypedParams, column_numbers, like_pattern, one_row, sql};
+use crate::accounts::statements::{self as accounts, UserFilter};
+use crate::db::{Database, SqlParams, column_numbers, one_row, sql};
 use crate::error::Error;
 use crate::model::timestamp::Timestamp;
-
-/// The `LIKE` pattern of e-mail addresses that contain `part`; `*` and `%` in it stand for any run of characters.
-pub fn email_pattern(part: &str) -> String {
-    like_pattern(part, "*%")
-}
 
 /// A position in an export, which is ordered by creation time and then by id: the values of the last row that was read.
 /// It is not a number of rows, so accounts that are created or deleted meanwhile neither hide nor repeat others.
@@ -30,18 +25,18 @@ impl ExportPosition {
     pub const START: ExportPosition = ExportPosition(datetime!(-4000-01-01 0:00 UTC), Uuid::nil());
 }
 
-/// Counts the rows of an export, but no further than `max`. Without a pattern it is an export of all accounts, whose
+/// Counts the rows of an export, but no further than `max`. Without a filter it is an export of all accounts, whose
 /// number the database keeps. Fails with [`Error::TimedOut`] if that is not done by `deadline`.
 pub fn count(
     db: &Database,
-    email_pattern: Option<&str>,
+    filter: Option<&UserFilter>,
     max: i64,
     deadline: Instant,
 ) -> Result<i64, Error> {
-    match email_pattern {
+    match filter {
         None => accounts::count(db),
-        Some(pattern) => {
-            let params: TypedParams = &[(&pattern, Type::TEXT), (&max, Type::INT8)];
+        Some(filter) => {
+            let params = &filter.params(&[(&max, Type::INT8)]);
             let sql = sql!("exports/count");
             let rows =
                 db.read_bulk(deadline, |it, timeout| it.query_unprepared(sql, params, timeout))?;
@@ -81,7 +76,7 @@ pub struct ExportedUser<'a> {
 /// read by `deadline`.
 pub fn batch<T>(
     db: &Database,
-    email_pattern: Option<&str>,
+    filter: Option<&UserFilter>,
     after: ExportPosition,
     limit: i64,
     deadline: Instant,
@@ -91,15 +86,15 @@ pub fn batch<T>(
     let ExportPosition(at, id) = after;
     db.read_bulk(deadline, |connection, timeout| {
         let read = |rows: RowIter| read_rows(rows, limit, start(), &add);
-        match &email_pattern {
+        match filter {
             None => {
                 let params: SqlParams = &[&at, &id, &limit];
                 connection.query_rows(sql!("exports/batch"), params, timeout, read)
             }
-            Some(pattern) => {
+            Some(filter) => {
                 let (at, id) = ((&at as _, Type::TIMESTAMPTZ), (&id as _, Type::UUID));
-                let params: TypedParams = &[at, id, (&limit, Type::INT8), (pattern, Type::TEXT)];
-                let sql = sql!("exports/batch_of_email");
+                let params = &filter.params(&[at, id, (&limit, Type::INT8)]);
+                let sql = sql!("exports/batch_of_filter");
                 connection.query_rows_unprepared(sql, params, timeout, read)
             }
         }

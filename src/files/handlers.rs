@@ -159,7 +159,8 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let needs_permit = deleted || query.search.is_some() || most_read > MANY_FILES;
     let App { config, permits, .. } = context.app.as_ref();
     let (network, timeout) = (context.limited_network(), config.database_timeout);
-    let _permits = needs_permit.then(|| permits.search(user.id(), network, timeout)).transpose()?;
+    let search = || permits.search(user.id(), network, false, timeout);
+    let _permits = needs_permit.then(search).transpose()?;
     if deleted {
         return undo::list(context, user, &query, page);
     }

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::params::Params;
 use crate::error::{Error, FieldLocation};
 #[cfg(feature = "extras")]
-use crate::model::audit_event::AuditPosition;
-#[cfg(feature = "extras")]
 use crate::model::change::ChangeCursor;
 use crate::model::filename::{filename, uploaded_filename};
+#[cfg(feature = "extras")]
+use crate::model::position::TimePosition;
 use crate::model::rules;
 use crate::model::text::email_key;
 use crate::model::timestamp::Timestamp;
@@ -58,8 +58,8 @@ fn check_rules(text: &str) {
         assert_eq!(Timestamp::parse(&time.text()).map(Timestamp::text), Some(time.text()));
     }
     #[cfg(feature = "extras")]
-    if let Some(position) = AuditPosition::parse(text) {
-        assert_eq!(AuditPosition::parse(&position.to_string()), Some(position));
+    if let Some(position) = TimePosition::parse(text) {
+        assert_eq!(TimePosition::parse(&position.to_string()), Some(position));
     }
     #[cfg(feature = "extras")]
     if let Some(cursor) = ChangeCursor::parse(text) {

@@ -233,11 +233,11 @@ impl Params {
     }
 
     /// Reads a JSON array of strings that must obey `rule` if it is present.
-    pub fn list(
+    pub fn list<T>(
         &mut self,
         name: &'static str,
-        rule: fn(&[&str]) -> Result<Vec<String>, Problem>,
-    ) -> Option<Vec<String>> {
+        rule: fn(&[&str]) -> Result<Vec<T>, Problem>,
+    ) -> Option<Vec<T>> {
         self.value(name, |value| {
             let items = value.as_array().ok_or(problems::NOT_A_LIST)?;
             let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();

@@ -11,6 +11,8 @@ pub mod filename;
 pub mod identity;
 pub mod media_type;
 pub mod page;
+#[cfg(feature = "extras")]
+pub mod position;
 pub mod problems;
 pub mod rules;
 pub mod second_factor;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::context::RequestContext;
-use super::personal_token;
+use super::{personal_token, view_token};
 use crate::auth::jwt::TokenType;
 use crate::config::{AdminSecondFactor, Config, Environment};
 use crate::db::{Database, one_row, sql, user_from_row};
@@ -21,8 +21,8 @@ use crate::model::user::{Role, SignIn, TokenHash, TokenScope, User};
 /// How long ago a user may have been authenticated when a change begins. Bodies may take far longer to arrive.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// The user of the access token or personal access token in `Authorization`, or the development admin if authentication
-/// is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
+/// The user of the access token or personal access token in `Authorization`, or of the view token in the address where
+/// the endpoint accepts one, or the development admin if authentication is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
 pub fn authenticate(context: &RequestContext) -> Result<SignedIn, Error> {
     let app = context.app;
     if !app.config.auth_enabled {
@@ -31,14 +31,26 @@ pub fn authenticate(context: &RequestContext) -> Result<SignedIn, Error> {
             false => Err(Error::NotPermitted(Forbidden::ForeignPage)),
         };
     }
-    let token = context.request.bearer_token()?;
-    if let Some(hash) = personal_token::hash_of(token)? {
-        return SignedIn::from_personal_token(&context.db, hash, Duration::ZERO);
+    if let Some(token) = view_token::of(context) {
+        return from_signed_token(context, &token, TokenType::View).map_err(view_token::refusal);
     }
-    let claims = app.verify_token(token, TokenType::Access)?;
+    let token = context.request.bearer_token()?;
+    match personal_token::hash_of(token)? {
+        Some(hash) => SignedIn::from_personal_token(&context.db, hash, Duration::ZERO),
+        None => from_signed_token(context, token, TokenType::Access),
+    }
+}
+
+/// The user of a token that was signed here, and whose session is live.
+fn from_signed_token(
+    context: &RequestContext,
+    token: &str,
+    token_type: TokenType,
+) -> Result<SignedIn, Error> {
+    let claims = context.app.verify_token(token, token_type)?;
     let sign_in = SignIn { session: claims.session, issued_at: claims.issued_at };
     let (user, role) = (claims.user, claims.role);
-    SignedIn::from_access_token(app, &context.db, user, role, sign_in, Duration::ZERO)
+    SignedIn::from_access_token(context.app, &context.db, user, role, sign_in, Duration::ZERO)
 }
 
 /// The parameters in the JSON body of a user's request, after [`check_again_if_late`].

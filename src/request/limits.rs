@@ -39,6 +39,8 @@ pub enum Limit {
     Upload,
     /// Downloads by links.
     Links,
+    /// Downloads by view tokens.
+    Views,
     /// Sign-in by the OpenID provider. Each endpoint has its own buckets, as for [`Limit::Auth`]: a person needs all of
     /// them for one sign-in, and what is guessed there has 256 random bits.
     Provider(&'static str),
@@ -75,6 +77,7 @@ impl Limit {
             Limit::Account        => ("account",       30,                           &buckets.minute),
             Limit::Upload         => ("upload",        config.rate_limit_upload,     &buckets.minute),
             Limit::Links          => ("links",         600,                          &buckets.minute),
+            Limit::Views          => ("views",         600,                          &buckets.minute),
             Limit::Provider(endpoint) => (endpoint,    60,                           &buckets.minute),
             Limit::Admin          => ("admin",         config.rate_limit_admin,      &buckets.minute),
             Limit::General        => ("general",       config.rate_limit_general,    &buckets.minute),

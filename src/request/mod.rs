@@ -4,6 +4,7 @@
 //! - `endpoint`: one line of the router's table
 //! - `limits`: one table of all rate limits
 //! - `identity`: finds out who is calling, and is the only maker of the proofs that handlers take
+//! - `view_token`: finds the token in the address of a request
 //! - `context`: one request
 //! - `app`: all that lives longer than a request
 //! - `sessions`, `personal_token`: find the user of an access token or of a personal access token
@@ -20,9 +21,11 @@ pub mod permits;
 pub mod personal_token;
 pub mod sessions;
 #[cfg(feature = "extras")]
+pub mod view_token;
+#[cfg(feature = "extras")]
 pub mod waiters;
 #[cfg(not(feature = "extras"))]
 mod without_extras;
 
 #[cfg(not(feature = "extras"))]
-pub use without_extras::{personal_token, waiters};
+pub use without_extras::{personal_token, view_token, waiters};

@@ -30,6 +30,7 @@ pub struct Permits {
     exports_of_networks: Arc<Semaphore<IpAddr>>,
     searches: Arc<Semaphore<Uuid>>,
     searches_of_networks: Arc<Semaphore<IpAddr>>,
+    public_searches: Arc<Semaphore>,
     all_searches: Arc<Semaphore>,
     lists_of_all_accounts: Arc<Semaphore>,
 }
@@ -38,8 +39,8 @@ pub struct Permits {
 /// others do.
 pub type ExportPermits = (Permit<Owner>, Option<Permit<IpAddr>>);
 
-/// The permits of a search: the user's, the network's, and one of those of all.
-pub type SearchPermits = (Permit<Uuid>, Option<Permit<IpAddr>>, Permit);
+/// The permits of a search: the user's, the network's, that of searches for published files, and one of those of all.
+pub type SearchPermits = (Permit<Uuid>, Option<Permit<IpAddr>>, Option<Permit>, Permit);
 
 impl Permits {
     /// No permit is taken yet. At most `max_searches` searches run at a time.
@@ -51,6 +52,7 @@ impl Permits {
             exports_of_networks: Semaphore::new(Rank::NetworkExport, MAX_EXPORTS_OF_NETWORK),
             searches: Semaphore::with_queue(Rank::UserSearch, 1, max),
             searches_of_networks: Semaphore::with_queue(Rank::NetworkSearch, 1, max),
+            public_searches: Semaphore::with_queue(Rank::PublicSearch, 1, max),
             all_searches: Semaphore::with_queue(Rank::Search, max_searches, max),
             lists_of_all_accounts: Semaphore::with_queue(Rank::AllAccounts, max_lists, max),
         }
@@ -62,6 +64,7 @@ impl Permits {
         self.exports_of_networks.close();
         self.searches.close();
         self.searches_of_networks.close();
+        self.public_searches.close();
         self.all_searches.close();
         self.lists_of_all_accounts.close();
     }
@@ -82,13 +85,15 @@ impl Permits {
         Ok((own, of_network.transpose()?))
     }
 
-    /// Waits until no other search of the user runs, nor one of the network, and not too many of all users. Fails with
+    /// Waits until no other search of the user runs, nor one of the network, nor, if it is one for published files,
+    /// another of these, and not too many of all users. Fails with
     /// [`Error::Unavailable`] if that takes longer than `timeout`, or at once if too many wait. A search reads all
     /// files of the user, which takes seconds of the database's time if there are many.
     pub fn search(
         &self,
         user: Uuid,
         network: Option<IpAddr>,
+        is_public: bool,
         timeout: Duration,
     ) -> Result<SearchPermits, Error> {
         let deadline = Instant::now() + timeout;
@@ -98,8 +103,10 @@ impl Permits {
         let own = |network| self.searches_of_networks.acquire(network, left());
         let of_network = network.map(|network| own(network).ok_or(Error::Unavailable));
         let of_network = of_network.transpose()?;
-        let of_all = self.all_searches.acquire((), left()).ok_or(Error::Unavailable)?;
-        Ok((of_user, of_network, of_all))
+        let any =
+            |semaphore: &Arc<Semaphore>| semaphore.acquire((), left()).ok_or(Error::Unavailable);
+        let public = is_public.then(|| any(&self.public_searches)).transpose()?;
+        Ok((of_user, of_network, public, any(&self.all_searches)?))
     }
 
     /// Waits until few enough lists run for which all accounts are read. Fails with [`Error::Unavailable`] if that

@@ -21,6 +21,20 @@ pub mod personal_token {
     }
 }
 
+/// No address holds a token.
+pub mod view_token {
+    use crate::error::Error;
+    use crate::request::context::RequestContext;
+
+    pub fn of(_: &RequestContext) -> Option<String> {
+        None
+    }
+
+    pub fn refusal(error: Error) -> Error {
+        error
+    }
+}
+
 /// No request waits for changes.
 pub mod waiters {
     use std::io;

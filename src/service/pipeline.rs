@@ -24,9 +24,9 @@ use crate::model::timestamp::Timestamp;
 use crate::request::app::App;
 use crate::request::context::RequestContext;
 use crate::request::endpoint::{Endpoint, Handler};
-use crate::request::identity;
-use crate::request::identity::{Exporters, RefreshToken, SignedIn};
+use crate::request::identity::{self, Exporters, RefreshToken, SignedIn};
 use crate::request::limits::{self, Caller, Limit};
+use crate::request::view_token;
 use crate::telemetry::access_log::{self, AccessLogEntry};
 use crate::telemetry::metrics::EndpointName;
 
@@ -208,17 +208,23 @@ fn authenticate(context: &mut RequestContext) -> Result<SignedIn, Error> {
 
 /// Applies the rate limit, checks the API key, and refuses personal access tokens that the endpoint does not accept.
 /// The limit comes first, so that no refusal can be provoked without limit. A request with such a token counts in the
-/// general class: otherwise whoever has stolen one could use up what the owner needs in the endpoint's class.
+/// general class: otherwise whoever has stolen one could use up what the owner needs in the endpoint's class. One with a
+/// view token counts in their class, and needs no key: it can send no headers.
 fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> Result<(), Error> {
     let accepted = match caller {
         Caller::User(user) => endpoint.accept(user.credential),
         Caller::Anonymous | Caller::Refresh(_) | Caller::SigningIn(..) => Ok(()),
     };
-    let limit = if accepted.is_ok() { endpoint.limit } else { Some(Limit::General) };
+    let is_view = view_token::of(context).is_some();
+    let limit = match accepted {
+        Ok(()) if is_view => Some(Limit::Views),
+        Ok(()) => endpoint.limit,
+        Err(_) => Some(Limit::General),
+    };
     if let Some(limit) = limit {
         context.taken = Some(limits::take(context, limit, caller)?);
     }
-    if endpoint.needs_api_key {
+    if endpoint.needs_api_key && !is_view {
         api_key::check(context, matches!(endpoint.handler, Handler::Export(_)))?;
     }
     accepted

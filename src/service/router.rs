@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
-const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
 /// Finds the endpoint for the method and the path of a request, whose client is on this host if `is_local`. `HEAD` has
 /// the endpoint of `GET`, unless that changes something (RFC 9110, 9.3.2). Fails with [`Error::RouteNotFound`] if no
@@ -87,12 +87,14 @@ pub fn is_api(path: &str) -> bool {
     ["", "api", "v1"].iter().all(|name| segments.next().is_some_and(|s| s.eq(name.bytes())))
 }
 
-/// The endpoint for a method, which is not `HEAD`, and the segments of a path.
+/// The endpoint for a method, which is not `HEAD`, and the segments of a path. `PATCH` has that of `PUT`, which leaves
+/// what is not sent as it is.
 fn endpoint(method: &str, segments: &[&str]) -> Option<Endpoint> {
     let method = METHODS.into_iter().find(|known| *known == method)?;
+    let routed = if method == "PATCH" { "PUT" } else { method };
     let (endpoint, prefix, segments) = match segments {
         ["api", "v1", rest @ ..] => {
-            (ROUTES.iter().chain(EXTRAS).find_map(|route| route(method, rest)), "/api/v1", rest)
+            (ROUTES.iter().chain(EXTRAS).find_map(|route| route(routed, rest)), "/api/v1", rest)
         }
         _ => (root(method, segments).or_else(|| pages(method, segments)), "", segments),
     };
@@ -120,6 +122,7 @@ const ROUTES: &[Route] = &[sign_in::route, accounts::route, files::route, export
 #[cfg(feature = "extras")]
 const EXTRAS: &[Route] = &[
     accounts::extras::route,
+    files::extras::route,
     second_factor::route,
     personal_tokens::route,
     sessions::route,
@@ -194,7 +197,9 @@ mod tests {
         for template in templates.collect::<BTreeSet<_>>() {
             for path in [template.to_owned(), format!("/api/v1{template}")] {
                 let segments: Vec<&str> = path.split('/').skip(1).collect();
-                let of_path = METHODS.iter().filter_map(|method| endpoint(method, &segments));
+                // That of `PATCH` is the one of `PUT`.
+                let methods = METHODS.iter().filter(|method| **method != "PATCH");
+                let of_path = methods.filter_map(|method| endpoint(method, &segments));
                 // A literal may stand in the place of an id.
                 found.extend(of_path.filter(|line| line.name.to_string().ends_with(&path)));
             }
@@ -374,13 +379,15 @@ mod tests {
             ("PUT", "/console/users/7", Err("GET, HEAD")),
             ("POST", "/redoc", Err("GET, HEAD")),
             ("GET", "*", Err("404")),
-            ("PATCH", "/api/v1/users/me", Err("GET, HEAD, PUT")),
+            ("PATCH", "/api/v1/users/me", Ok(())),
+            ("PATCH", "/api/v1/users", Err("GET, HEAD, POST")),
             ("GET", "/api/v1/auth/login", Err("POST")),
-            ("get", "/api/v1/users/me", Err("GET, HEAD, PUT")),
-            ("DELETE", "/api/v1/users/me", Err("GET, HEAD, PUT")),
+            ("get", "/api/v1/users/me", Err("GET, HEAD, PUT, PATCH")),
+            ("DELETE", "/api/v1/users/me", Err("GET, HEAD, PUT, PATCH")),
             ("GET", "/api/v1/users/change-password", Err("POST")),
             ("DELETE", "/api/v1/users/export", Err("GET, HEAD")),
             ("GET", "/api/v1/uploads/restore", Err("POST")),
+            ("PATCH", "/api/v1/uploads/update", Err("POST")),
             ("GET", "/api/v1/uploads/restore/download", Err("404")),
             ("GET", "/api/v1/users/exports", Err("404")),
             ("GET", "/api/v1/users/me/sessions", Err("404")),
@@ -390,7 +397,7 @@ mod tests {
             ("DELETE", "/api/v1/users/test-only/delete-all", Err("off")),
             ("GET", "/api/v1/users/test-only/delete-all", Err("off")),
             ("GET", "/api/v1/users/no-id", Ok(())),
-            ("POST", "/api/v1/users/no-id", Err("GET, HEAD, PUT, DELETE")),
+            ("POST", "/api/v1/users/no-id", Err("GET, HEAD, PUT, PATCH, DELETE")),
         ] {
             assert_eq!(outcome(method, path), expected.map_err(str::to_owned), "{method} {path}");
         }

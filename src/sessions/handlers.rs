@@ -3,14 +3,19 @@
 use serde_json::json;
 
 use super::statements;
+use crate::auth::jwt::{Claims, TokenType};
 use crate::error::Error;
 use crate::http::response::{self, Response};
 use crate::model::rules::{MAX_SESSIONS, MAX_USER_AGENT};
+use crate::model::timestamp::unix_time;
 use crate::request::context::RequestContext;
 use crate::request::identity::{Admin, CurrentUser};
 
 /// The most memory that a list takes, in bytes, see [`rules::FILE_MEMORY`](crate::model::rules::FILE_MEMORY).
 const LIST_MEMORY: usize = MAX_SESSIONS as usize * (2 * 4 * MAX_USER_AGENT + 1024);
+
+/// How long a view token is valid.
+const VIEW_SECONDS: u64 = 300;
 
 /// `GET /api/v1/auth/sessions`: the user's live sessions, newest first.
 pub fn list(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
@@ -45,4 +50,24 @@ pub fn end_all_of_user(context: &mut RequestContext, _: &Admin) -> Result<Respon
     let id = context.path_id()?;
     statements::end_all_of_user(&context.db, id)?;
     Ok(Response::empty(204))
+}
+
+/// `POST /api/v1/auth/view-token`: a token that opens contents of files in the address of a request, for
+/// [`VIEW_SECONDS`], unless the session ends before.
+pub fn view_token(context: &mut RequestContext, user: &CurrentUser) -> Result<Response, Error> {
+    let sign_in = user.sign_in();
+    let token = context.app.signing_keys.sign(Claims {
+        user: user.id(),
+        username: None,
+        email: None,
+        role: user.account.role,
+        token_type: TokenType::View,
+        session: sign_in.and_then(|sign_in| sign_in.session),
+        id: None,
+        version: None,
+        // When this was decides whether an access token without a session has ended.
+        issued_at: sign_in.and_then(|sign_in| sign_in.issued_at),
+        expires_at: unix_time().as_secs() + VIEW_SECONDS,
+    })?;
+    response::json(200, &json!({ "token": token, "expires_in": VIEW_SECONDS }))
 }

@@ -13,6 +13,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, path) {
         ("GET", ["auth", "sessions"]) => at("/auth/sessions", User(handlers::list)).limit(Account),
         ("DELETE", ["auth", "sessions", _]) => at("/auth/sessions/{session_id}", User(handlers::end)).limit(Account),
+        ("POST", ["auth", "view-token"]) => at("/auth/view-token", User(handlers::view_token)),
         ("GET", ["users", id, "sessions"]) if is_user_id(id) =>
             at("/users/{user_id}/sessions", Admin(handlers::list_of_user)),
         ("DELETE", ["users", id, "sessions"]) if is_user_id(id) =>

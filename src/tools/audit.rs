@@ -10,11 +10,13 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::database;
+use crate::arguments::tools::AuditFormat;
 use crate::audit::statements::from_row;
 use crate::config::Config;
 use crate::db::{Database, one_row, sql};
 use crate::error::Error;
-use crate::model::audit_event::{AuditEvent, AuditPosition};
+use crate::model::audit_event::AuditEvent;
+use crate::model::position::TimePosition;
 use crate::model::timestamp::Timestamp;
 use crate::serve::print;
 
@@ -29,9 +31,15 @@ const MAX_LATENESS: Duration = Duration::from_secs(600);
 
 /// Prints the events of the last `age`, the oldest first, one line each, and then those that come if `follow` is set.
 /// It changes nothing, and applies no migrations either.
-pub fn print_audit(config: &Config, age: Duration, follow: bool) -> Result<(), String> {
+pub fn print_audit(
+    config: &Config,
+    age: Duration,
+    follow: bool,
+    format: AuditFormat,
+) -> Result<(), String> {
     let begin = Timestamp(OffsetDateTime::now_utc() - age);
-    let mut log = AuditLog { db: database::open(config)?, from: begin, printed: HashMap::new() };
+    let (db, printed) = (database::open(config)?, HashMap::new());
+    let mut log = AuditLog { db, format, from: begin, printed };
     if !follow {
         return log.print_new().map(drop).map_err(String::from);
     }
@@ -60,6 +68,7 @@ pub fn print_audit(config: &Config, age: Duration, follow: bool) -> Result<(), S
 /// The audit log, as far as it was printed.
 struct AuditLog {
     db: Database,
+    format: AuditFormat,
     /// All events before this time were printed, if they had to be. So each look begins here: an event has the time of
     /// the change, and is seen when its transaction is committed, which may be after newer events were.
     from: Timestamp,
@@ -84,18 +93,28 @@ impl AuditLog {
     /// Prints the events from `from` on that were not printed yet, the oldest first. Returns false if nobody reads them
     /// any more.
     fn print_new(&mut self) -> Result<bool, Error> {
-        let mut last = AuditPosition { at: self.from, id: Uuid::nil() };
+        let mut last = TimePosition { at: self.from, id: Uuid::nil() };
         loop {
             // Up to a thousand events that follow `last`, the oldest first.
             let rows = self.db.read(sql!("tools/audit/since"), &[&last.at.0, &last.id])?;
             let Some(row) = rows.last() else { return Ok(true) };
-            last = AuditPosition::of(&from_row(row));
+            last = from_row(row).position();
             for row in &rows {
-                let event = from_row(row);
-                let names = [row.get("actor_name"), row.get("subject_name")];
+                let mut event = from_row(row);
                 let is_new = self.printed.insert(event.id, event.at).is_none();
+                let line = match self.format {
+                    AuditFormat::Text => {
+                        line(&event, [row.get("actor_name"), row.get("subject_name")])
+                    }
+                    AuditFormat::Json => {
+                        if let Some(name) = row.get::<_, Option<String>>("filename") {
+                            event.details["filename"] = name.into();
+                        }
+                        serde_json::to_string(&event).unwrap_or_default() + "\n"
+                    }
+                };
                 // In one write, so that no line is ever cut short.
-                if is_new && !print(&line(&event, names)).map_err(Error::Internal)? {
+                if is_new && !print(&line).map_err(Error::Internal)? {
                     return Ok(false);
                 }
             }

@@ -46,7 +46,9 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
         Tool::Restore { backup, skip_damaged, all } => {
             restore::restore(&config()?, &backup, skip_damaged, all)?;
         }
-        Tool::Audit { since, follow } => audit::print_audit(&config()?, since, follow)?,
+        Tool::Audit { since, follow, format } => {
+            audit::print_audit(&config()?, since, follow, format)?;
+        }
         #[cfg(feature = "s3")]
         Tool::MoveContents { to, all } => move_contents::move_contents(&config()?, to, all)?,
         Tool::AdoptDataDir { id } => gc::adopt_data_dir(&config()?, id.0)?,

@@ -13,7 +13,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
         ("POST", ["uploads", "restore"]) => at("/uploads/restore", SignedIn(handlers::restore_since)),
-        (_, ["uploads", "restore", ..]) => return None, // The word is no id.
+        (_, ["uploads", "delete" | "public" | "restore" | "update", ..]) => return None, // The words are no ids.
         ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", SignedIn(handlers::restore)),
         _ => return None,
     };

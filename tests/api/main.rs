@@ -85,6 +85,8 @@ mod files {
     mod file_management;
     mod filenames;
     mod hostile_uploads;
+    #[cfg(feature = "extras")]
+    mod many_at_once;
     mod many_files;
     pub mod parallel_uploads;
     mod service_quota;
@@ -189,6 +191,7 @@ mod service {
 mod sessions {
     mod limits;
     mod lists;
+    mod view_tokens;
 }
 
 mod sign_in {

@@ -24,7 +24,7 @@ const BY_REASON: [&str; 5] = [
 ];
 
 /// The settings that change what the document says about responses, and the one that adds the headers of limits.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 13] = [
     "CLOAKROOM_DOCS",
     "CLOAKROOM_ERROR_FORMAT",
     "CLOAKROOM_LOGOUT_STATUS",
@@ -32,6 +32,7 @@ const SETTINGS: [&str; 12] = [
     "CLOAKROOM_OIDC_CLIENT_SECRET",
     "CLOAKROOM_OIDC_ISSUER",
     "CLOAKROOM_PASSWORD_LOGIN",
+    "CLOAKROOM_PUBLIC_LIST",
     "CLOAKROOM_PUBLIC_URL",
     "CLOAKROOM_RATE_LIMIT_ENABLED",
     "CLOAKROOM_REGISTRATION",
@@ -93,13 +94,11 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
+    /// All but those of `PATCH`, which repeat `PUT`.
     pub fn all(document: &'a Value) -> Vec<Operation<'a>> {
         let of_path = |(path, item): (&'a str, &'a Value)| {
-            members(item).map(move |(method, json)| Operation {
-                document,
-                method: method.to_ascii_uppercase(),
-                path,
-                json,
+            members(item).filter(|(method, _)| *method != "patch").map(move |(method, json)| {
+                Operation { document, method: method.to_ascii_uppercase(), path, json }
             })
         };
         members(&document["paths"]).flat_map(of_path).collect()
@@ -126,7 +125,11 @@ impl<'a> Operation<'a> {
         let template = templates.filter(is_match).min_by_key(|path| path.matches('{').count())?;
         // Where it would change something, `GET` has no `HEAD` beside it.
         let is_pure = !template.contains("/oidc/");
-        let method = if method == "HEAD" && is_pure { "GET" } else { method };
+        let method = match method {
+            "HEAD" if is_pure => "GET",
+            "PATCH" => "PUT",
+            method => method,
+        };
         let mut all = Operation::all(document).into_iter();
         all.find(|operation| operation.path == template && operation.method == method)
     }

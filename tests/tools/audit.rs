@@ -48,6 +48,34 @@ fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_datab
     assert_eq!(empty.count("pg_tables WHERE schemaname = 'public'"), 0, "it migrates nothing");
 }
 
+#[test]
+fn as_json_each_event_is_a_line_as_the_list_shows_it() {
+    let (api, [root]) = Server::with_users(&[], ["root"]);
+    let file = api.new_file(&root, "a \"b\"\u{2028}\n.txt", "a");
+    api.delete_file(&root, &file).expect(204);
+    api.login("root", "wrong horse").expect(401);
+    let mut events = Vec::new();
+    wait_until(|| {
+        events = api.all_events(&root, "");
+        events.len() == 5
+    });
+    let output = run(&api.database.url, &["audit", "--format", "json"], &[]).exits(0).out();
+    let lines = output.lines().map(|line| serde_json::from_str::<Value>(line).expect("it"));
+    let lines: Vec<_> = lines.collect();
+    events.reverse();
+    assert_eq!(lines, events);
+    assert!(lines.iter().any(|event| event["details"]["filename"].is_string()), "{lines:?}");
+    // Also those that come later, each once.
+    let mut follower = Follower::start_with(&api.database.url, &["--format", "json"]);
+    for expected in &events {
+        assert_eq!(serde_json::from_str::<Value>(&follower.next()).expect("it"), *expected);
+    }
+    api.logout(&root).expect(204);
+    let later: Value = serde_json::from_str(&follower.next()).expect("an event");
+    assert_eq!(later["action"], "auth.logout");
+    run(&api.database.url, &["audit", "--format", "xml"], &[]).exits(2);
+}
+
 /// A running `cloakroom audit --follow`. It is killed when this is dropped.
 struct Follower {
     process: Child,
@@ -56,8 +84,16 @@ struct Follower {
 
 impl Follower {
     fn start(database_url: &str) -> Follower {
+        Follower::start_with(database_url, &[])
+    }
+
+    fn start_with(database_url: &str, arguments: &[&str]) -> Follower {
         let mut command = command(database_url, &Directory::create(), &[]);
-        command.args(["audit", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(["audit", "--follow"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut process = command.current_dir("/").spawn().expect("it starts");
         let output = BufReader::new(process.stdout.take().expect("its output"));
         Follower { process, lines: Some(output.lines()) }

@@ -21,6 +21,51 @@ pub fn insert_users(api: &Server, accounts: u32, name_length: u32) {
     ));
 }
 
+/// What a list shows is what an export has, whatever the filters; in `email`, only exports have wildcards.
+#[test]
+fn exports_take_the_filters_of_lists() {
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
+    insert_users(&api, 30, 5);
+    api.database.run(
+        "UPDATE users SET is_active = false, name = 'Karla' || username WHERE username IN ('u3', 'u7', 'u13');
+         UPDATE users SET created_at = '2026-01-01Z' WHERE username IN ('u8', 'u9')",
+    );
+    let ids = format!("ids={},{}", root.id(), ann.id());
+    for filter in [
+        "name=karla",
+        "name=karla&is_active=false",
+        "active=true&search=u1",
+        "text=KARLAU1",
+        "role=admin",
+        "created_before=2026-01-02T00:00:00Z",
+        "created_after=2026-01-02T00:00:00Z&email=u2",
+        "search=_",
+        &ids,
+    ] {
+        let listed = api.list_users(&root, &format!("{filter}&limit=100&sort_order=asc"));
+        let listed = listed.case(filter).expect(200).names("users", "email");
+        for path in ["/users/export", "/users/exports/csv"] {
+            let answer = api.get(&format!("{path}?{filter}"), &root).case(filter).expect(200);
+            let rows = csv_rows(HEADER, &answer.bytes);
+            let found: Vec<_> = rows.iter().map(|row| row[1].clone()).collect();
+            assert_eq!(found, listed, "{filter}");
+        }
+        let all = api.get(&format!("/users/export-full?{filter}"), &root).expect(200);
+        assert_eq!(csv_rows(HEADER, &all.bytes).len(), 32, "{filter}");
+    }
+    for (filter, field) in [
+        ("role=owner", "query.role"),
+        ("is_active=perhaps", "query.is_active"),
+        ("ids=x", "query.ids"),
+        ("created_after=yesterday", "query.created_after"),
+        ("active=true&is_active=false", "query.active"),
+    ] {
+        let problems = api.export(&root, filter).expect(422).problems();
+        assert_eq!(problems.len(), 1, "{filter}");
+        assert_eq!(problems[0].0, field, "{filter}");
+    }
+}
+
 #[test]
 fn an_export_holds_every_user_as_a_csv_reader_reads_it() {
     let (api, [root]) = Server::with_users(&[], ["root"]);

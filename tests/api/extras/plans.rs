@@ -20,7 +20,7 @@ const MAX_CUSTOM_PLANS: i64 = 5;
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
 const NOT_ON_THE_TOUR: [&str; 4] = [
     // Planned for their parameters each time, and not prepared.
-    "audit/page exports/batch_of_email exports/count files/list undo/list db/stats/daily accounts/list",
+    "audit/page files/list_public exports/batch_of_filter exports/count files/list undo/list db/stats/daily accounts/list",
     // By commands and at the start.
     "tools/audit/settled_before tools/audit/since tools/checks/user_totals \
      tools/with_owners db/installation/insert tools/restore/remove_files tools/restore/renew \
@@ -191,6 +191,9 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     api.get("/links", &tokens).expect(200);
     api.delete_link(&tokens, &file, &link.id()).expect(204);
     api.delete_file(&tokens, &file).expect(204);
+    let many = json!({"ids": [api.new_file(&tokens, "a.txt", "a")], "is_public": true});
+    api.post("/uploads/update", &tokens, many.clone()).expect(200);
+    api.post("/uploads/delete", &tokens, many).expect(200);
 
     let personal = api.new_token(&tokens, false);
     api.get("/auth/me", personal.as_str()).expect(200);

@@ -18,6 +18,28 @@ fn four_files(api: &Server) -> Tokens {
     ann
 }
 
+/// RFC 5789 is what clients of other services send for a change of some fields, which is what `PUT` is here.
+#[test]
+fn patch_is_the_same_as_put() {
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
+    let file = api.new_file(&ann, "a.txt", "a");
+    let patch = |path: &str, sender: &Tokens, body: Value| {
+        api.request("PATCH", path).by(sender).json(body).send()
+    };
+    let (own, of_ann) = (format!("/uploads/{file}"), format!("/users/{}", ann.id()));
+    let answer = patch(&own, &ann, json!({"filename": "b.txt"})).expect(200);
+    answer.has(json!({"filename": "b.txt", "is_public": false}));
+    patch("/users/me", &ann, json!({"name": "Ann"})).expect(200).has(json!({"username": "ann"}));
+    patch(&of_ann, &root, json!({"name": "Ann A."})).expect(200).has(json!({"name": "Ann A."}));
+    patch(&format!("/admin{of_ann}"), &root, json!({"is_active": false})).expect(200);
+    patch(&of_ann, &ann, json!({"name": "x"})).expect(401);
+    patch("/users", &root, json!({})).expect(405);
+    let events = "audit_events WHERE action IN ('file.update', 'user.update')";
+    assert_eq!(api.database.count(events), 4);
+    let request = api.request("PATCH", &own).by(&root).header("If-Match", "\"99\"");
+    request.json(json!({})).send().expect(403);
+}
+
 #[test]
 fn the_list_pages_searches_filters_and_sorts() {
     let api = Server::start(&[]);

@@ -22,7 +22,7 @@ impl Everything {
     pub fn start() -> Everything {
         let provider = OpenIdProvider::start();
         let issuer = provider.issuer();
-        let mut settings = vec![ALL_ON[0]];
+        let mut settings = vec![ALL_ON[0], ALL_ON[2]];
         if has_extras() {
             settings.extend(provider_settings(&issuer));
         }

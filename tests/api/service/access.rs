@@ -7,7 +7,7 @@ use crate::openapi::document::ALL_ON;
 pub type Row = (&'static str, &'static str, [u16; 6]);
 
 /// Method, path, and the status for nobody, for the user whom `{user}` names, for another user, for an admin, and for
-/// the same admin with a personal access token and with a read-only one. `{file}` is the user's; `{public}` is a public
+/// the same admin with a personal access token and with a read-only one. `{file}` is the user's; `{published}` is a public
 /// file of a third user, whom `{other}` names; nothing has the id `{unknown}`. Bodies are empty, so whoever has access
 /// gets a 422 where a body is needed.
 /// What the core build lacks is 404 there for everyone.
@@ -31,6 +31,7 @@ pub const TABLE: &[Row] = &[
     ("POST",   "/api/v1/auth/tokens",                      [401, 422, 422, 422, 403, 403]),
     ("GET",    "/api/v1/auth/tokens",                      [401, 200, 200, 200, 403, 403]),
     ("DELETE", "/api/v1/auth/tokens/{unknown}",            [401, 404, 404, 404, 403, 403]),
+    ("POST",   "/api/v1/auth/view-token",                  [401, 200, 200, 200, 403, 403]),
     ("GET",    "/api/v1/auth/second-factor",               [401, 200, 200, 200, 403, 403]),
     ("POST",   "/api/v1/auth/second-factor",               [401, 422, 422, 422, 403, 403]),
     ("DELETE", "/api/v1/auth/second-factor",               [401, 422, 422, 422, 403, 403]),
@@ -77,19 +78,22 @@ pub const TABLE: &[Row] = &[
     ("PUT",    "/api/v1/uploads/{file}",                   [401, 200, 403, 403, 403, 403]),
     ("POST",   "/api/v1/uploads/{file}/restore",           [401, 200, 404, 404, 404, 403]),
     ("POST",   "/api/v1/uploads/restore",                  [401, 422, 422, 422, 422, 403]),
+    ("POST",   "/api/v1/uploads/delete",                   [401, 422, 422, 422, 422, 403]),
+    ("POST",   "/api/v1/uploads/update",                   [401, 422, 422, 422, 422, 403]),
+    ("GET",    "/api/v1/uploads/public",                   [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/changes",                          [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/links",                            [401, 200, 200, 200, 200, 200]),
     ("POST",   "/api/v1/uploads/{file}/links",             [401, 201, 403, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/{file}/links",             [401, 200, 403, 403, 403, 403]),
     ("DELETE", "/api/v1/uploads/{file}/links/{unknown}",   [401, 404, 403, 403, 403, 403]),
     // Public or not, only the owner has to do with the links.
-    ("POST",   "/api/v1/uploads/{public}/links",           [401, 403, 403, 403, 403, 403]),
-    ("GET",    "/api/v1/uploads/{public}/links",           [401, 403, 403, 403, 403, 403]),
+    ("POST",   "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
     ("GET",    "/api/v1/links/unknown",                    [404, 404, 404, 404, 404, 404]),
-    ("GET",    "/api/v1/uploads/{public}",                 [401, 200, 200, 200, 200, 200]),
-    ("GET",    "/api/v1/uploads/{public}/download",        [401, 200, 200, 200, 200, 200]),
-    ("PUT",    "/api/v1/uploads/{public}",                 [401, 403, 403, 403, 403, 403]),
-    ("DELETE", "/api/v1/uploads/{public}",                 [401, 403, 403, 403, 403, 403]),
+    ("GET",    "/api/v1/uploads/{published}",                 [401, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/uploads/{published}/download",        [401, 200, 200, 200, 200, 200]),
+    ("PUT",    "/api/v1/uploads/{published}",                 [401, 403, 403, 403, 403, 403]),
+    ("DELETE", "/api/v1/uploads/{published}",                 [401, 403, 403, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/no-id",                    [401, 422, 422, 422, 422, 422]),
     ("GET",    "/metrics",                                 [200, 200, 200, 200, 200, 200]),
     ("GET",    "/openapi.json",                            [200, 200, 200, 200, 200, 200]),
@@ -114,7 +118,7 @@ pub fn endpoints() -> Vec<&'static Row> {
 /// Replaces the variables of a path of the table.
 fn fill_in(path: &str, user: &str, other: &str, file: &str, public: &str) -> String {
     let path = path.replace("{user}", user).replace("{other}", other).replace("{file}", file);
-    path.replace("{public}", public).replace("{unknown}", UNKNOWN_ID)
+    path.replace("{published}", public).replace("{unknown}", UNKNOWN_ID)
 }
 
 /// The settings with which all endpoints of the table are there.

@@ -53,11 +53,15 @@ fn a_feature_that_is_switched_off_is_404_for_every_method() {
         "/api/v1/auth/reset-password",
         "/api/v1/auth/confirm-email",
         "/api/v1/auth/register",
+        "/api/v1/uploads/public",
         "/console/users/7",
         "/",
     ];
     let of_extras = |path: &str| {
-        path == "/" || path.starts_with("/console") || path.ends_with("/confirm-email")
+        path == "/"
+            || path.starts_with("/console")
+            || path.ends_with("/confirm-email")
+            || path.ends_with("/public")
     };
     for path in crate::extras::pages::FILES.map(|(path, _)| path).into_iter().chain(others) {
         let is_known = has_extras() || !of_extras(path);
