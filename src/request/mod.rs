@@ -25,4 +25,4 @@ pub mod waiters;
 mod without_extras;
 
 #[cfg(not(feature = "extras"))]
-pub use without_extras::{personal_token, waiters};
+pub use without_extras::personal_token;
