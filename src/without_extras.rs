@@ -52,11 +52,6 @@ pub mod repeats {
 
 /// Codes cannot be checked, so an account with a second factor cannot sign in.
 pub mod second_factor {
-    use crate::auth::sealing::SealingKeys;
-    use crate::db::Database;
-
-    pub fn reseal_all(_: &Database, _: &SealingKeys) {}
-
     pub mod code {
         use uuid::Uuid;
 

@@ -249,6 +249,12 @@ CREATE TABLE account_totals (
     accounts bigint NOT NULL
 );
 
+-- The day under which db/stats/fold.sql keeps the totals of a day: itself, or the first one of its month if that is
+-- long enough ago for nobody to ask for its days.
+CREATE FUNCTION day_of_totals(day date) RETURNS date LANGUAGE sql STABLE
+RETURN CASE WHEN day < date_trunc('month', now() AT TIME ZONE 'UTC' - interval '400 days')::date
+            THEN date_trunc('month', day::timestamp)::date ELSE day END;
+
 -- Accounts are counted when they enter or leave the lists, and when a change of theirs makes them do both.
 CREATE FUNCTION total_accounts() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

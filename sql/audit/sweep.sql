@@ -1,6 +1,5 @@
--- Removes up to $3 audit events that are older than $1 days, or failures older than $2 days, and as many rows
--- of own_changes that are too old to limit another event; returns how many rows it removed. Several processes may run
--- this at once: SKIP LOCKED gives each of them other rows.
+-- Removes up to $3 audit events that are older than $1 days, or failures older than $2 days; returns how many. Several
+-- processes may run this at once: SKIP LOCKED gives each of them other rows.
 -- The setting lets the trigger audit_events_no_delete pass until the end of this transaction.
 WITH allowed AS MATERIALIZED (
     SELECT set_config('cloakroom.removes_old_audit_events', 'on', true) AS setting
@@ -20,11 +19,5 @@ WITH allowed AS MATERIALIZED (
     LIMIT $3
 ), removed AS (
     DELETE FROM audit_events e USING expired WHERE e.at = expired.at AND e.id = expired.id RETURNING e.id
-), forgotten AS (
-    DELETE FROM own_changes
-    WHERE user_id = ANY (ARRAY(
-        SELECT user_id FROM own_changes WHERE hour < now() - interval '1 day' LIMIT $3 FOR UPDATE SKIP LOCKED
-    ))
-    RETURNING user_id
 )
-SELECT (SELECT count(*) FROM removed) + (SELECT count(*) FROM forgotten) AS removed
+SELECT count(*) AS removed FROM removed

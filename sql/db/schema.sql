@@ -17,3 +17,20 @@ CREATE TABLE installation (
     is_only boolean PRIMARY KEY DEFAULT true CONSTRAINT installation_is_only_check CHECK (is_only),
     id uuid NOT NULL
 );
+
+-- Removes up to `most` rows of a table in which the time `moment`, a column or an element of one, is over for longer than
+-- `age`, those of the longest ago first; returns how many. The program has the list of tables, so nothing in the text of
+-- the statement comes from a client. Several processes may call this at once: SKIP LOCKED gives each of them other rows.
+CREATE FUNCTION sweep(of_table regclass, moment text, age interval, most bigint) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    removed bigint;
+BEGIN
+    EXECUTE format(
+        'DELETE FROM %1$s WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM %1$s WHERE %2$s < now() - $1 ORDER BY %2$s LIMIT $2 FOR UPDATE SKIP LOCKED
+         ))', of_table, moment) USING age, most;
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    RETURN removed;
+END
+$$;

@@ -1,6 +1,6 @@
 -- Ends all personal access tokens of user $1. $2, $3, $4: actor, address and request id of the event, which is one for
 -- all tokens, has their number, and is written if there were any. No row means that there is no such user. Tokens that
--- have expired are left to personal_tokens/sweep.sql.
+-- have expired are removed with time, as all are.
 WITH owner AS (
     SELECT id FROM users WHERE id = $1 AND NOT is_deleted AND NOT is_development_admin
 ), ended AS (

@@ -41,7 +41,7 @@ pub enum TokenType {
 }
 
 /// The claims of a token that is to be signed, or that was verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claims {
     /// `sub`: the user.
     pub user: Uuid,
@@ -184,8 +184,6 @@ impl SigningKeys {
         let signed = Arc::new(SignedToken {
             claims: Claims {
                 user: claims.subject?.parse().ok()?,
-                username: None,
-                email: None,
                 role: claims.custom.role.unwrap_or_default(),
                 token_type: claims.custom.token_type.unwrap_or_default(),
                 session: claims.custom.sid,
@@ -193,6 +191,7 @@ impl SigningKeys {
                 version: claims.custom.ver,
                 issued_at: claims.issued_at.map(|at| at.as_secs()),
                 expires_at: claims.expires_at?.as_secs(),
+                ..Claims::default()
             },
             not_before: claims.invalid_before.map(|not_before| not_before.as_secs()),
         });

@@ -5,62 +5,40 @@
 //! checked for each request: the time, and, in the database, the session and the user.
 
 use std::collections::HashMap;
-use std::mem;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 
-/// Most tokens in one generation. With two generations, at most 2,048 tokens are remembered, in about half a MiB.
-const MAX_GENERATION: usize = 1024;
+/// Most tokens that are remembered, in about half a MiB. With one more all are forgotten, so each is verified once more
+/// at most for every other token that comes.
+const MAX_TOKENS: usize = 2048;
 
 /// Values by the SHA-256 of a token. The token itself would take ten times as much memory, and anyone who reads the
 /// memory could use it.
-pub struct VerifiedTokens<T> {
-    generations: RwLock<Generations<T>>,
-}
-
-type Key = [u8; 32];
-
-/// When the young generation is full, it becomes the old one, and the tokens that were not used since are forgotten.
-struct Generations<T> {
-    young: HashMap<Key, Arc<T>>,
-    old: HashMap<Key, Arc<T>>,
-}
+pub struct VerifiedTokens<T>(RwLock<HashMap<[u8; 32], Arc<T>>>);
 
 impl<T> VerifiedTokens<T> {
     pub fn new() -> VerifiedTokens<T> {
-        let generations = Generations { young: HashMap::new(), old: HashMap::new() };
-        VerifiedTokens { generations: RwLock::new(generations) }
+        VerifiedTokens(RwLock::default())
     }
 
     /// Returns the value that was remembered for `token`.
     pub fn get(&self, token: &str) -> Option<Arc<T>> {
         let key = key(token);
-        let generations = self.generations.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = generations.young.get(&key) {
-            return Some(known.clone());
-        }
-        let known = generations.old.get(&key)?.clone();
-        drop(generations);
-        self.insert_key(key, known.clone());
-        Some(known)
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 
     /// Remembers `token`, which must have a valid signature: otherwise anyone could fill the memory with tokens.
     pub fn insert(&self, token: &str, known: Arc<T>) {
-        self.insert_key(key(token), known);
-    }
-
-    fn insert_key(&self, key: Key, known: Arc<T>) {
-        let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
-        if generations.young.len() >= MAX_GENERATION {
-            generations.old = mem::take(&mut generations.young);
+        let mut tokens = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if tokens.len() >= MAX_TOKENS {
+            tokens.clear();
         }
-        generations.young.insert(key, known);
+        tokens.insert(key(token), known);
     }
 }
 
-fn key(token: &str) -> Key {
+fn key(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
@@ -69,17 +47,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_that_are_used_are_remembered_and_the_number_of_all_is_bounded() {
+    fn tokens_are_remembered_and_the_number_of_all_is_bounded() {
         let tokens = VerifiedTokens::new();
-        for n in 0..10 * MAX_GENERATION {
+        for n in 0..10 * MAX_TOKENS {
             tokens.insert(&n.to_string(), Arc::new(n));
-            if n >= 7 {
-                assert_eq!(tokens.get("7").as_deref(), Some(&7));
-            }
+            assert_eq!(tokens.get(&n.to_string()).as_deref(), Some(&n));
         }
-        let count =
-            (0..10 * MAX_GENERATION).filter(|n| tokens.get(&n.to_string()).is_some()).count();
-        assert!(count <= 2 * MAX_GENERATION, "{count}");
+        let count = (0..10 * MAX_TOKENS).filter(|n| tokens.get(&n.to_string()).is_some()).count();
+        assert!(count <= MAX_TOKENS, "{count}");
         assert!(tokens.get("0").is_none());
     }
 }

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::config::Config;
-use crate::db::{self, Database, sql, sweep};
+use crate::db::{self, Database};
 use crate::error::Error;
 use crate::model::timestamp::unix_time;
 use crate::sign_in::statements as sign_in;
@@ -40,65 +40,86 @@ const MAX_BATCH: i64 = 1000;
 /// Most contents that are removed in a turn, each of which may be a request to a store.
 const MAX_CONTENTS: i64 = 100;
 
-/// A part of the background work, independent of the others. Does a limited part of it, at most as many records as the
-/// number says, and returns how many it removed or changed: 0 if nothing is left.
-type Task = fn(&Background, i64) -> Result<i64, Error>;
+/// Does a limited part of a task, at most as many records as the number says, and returns how many it removed or
+/// changed: 0 if nothing is left.
+type Run = dyn Fn(&Background, i64) -> Result<i64, Error> + Send;
 
-/// A task of the background work.
-struct TaskRow {
+/// A part of the background work, independent of the others.
+struct Task {
     /// The name in the log.
     name: &'static str,
     /// How long the thread waits to look for more once nothing is left.
     pause: Duration,
     /// The most records at a time, or 1 if the task has a limit of its own.
     batch: i64,
-    run: Task,
+    run: Box<Run>,
 }
 
-const fn task(name: &'static str, pause: Duration, batch: i64, run: Task) -> TaskRow {
-    TaskRow { name, pause, batch, run }
+fn task(
+    name: &'static str,
+    pause: Duration,
+    batch: i64,
+    run: impl Fn(&Background, i64) -> Result<i64, Error> + Send + 'static,
+) -> Task {
+    Task { name, pause, batch, run: Box::new(run) }
 }
 
 /// The tasks that use the database and the local disk alone, the most urgent first. Each does a limited part at a time,
 /// so that none waits long for another.
 #[rustfmt::skip] // One row a task, as in a table.
-const TASKS: [TaskRow; 17] = [
-    task("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
-    task("a server that takes changes", Duration::ZERO, 1,
-        |work, _| work.db.pool.leave_read_only_server().map(|()| 0)),
-    // Before the next one, so that two minutes after an event a request has one of its own.
-    task("events of password resets", Duration::ZERO, MAX_BATCH,
-        |work, limit| db::outbox::insert_counted(&work.db, limit)),
-    task("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
-    task("records of deleted users and files", Duration::ZERO, MAX_BATCH,
-        |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
-    task("sessions that ended together", Duration::ZERO, MAX_BATCH,
-        |work, limit| sign_in::end_epoch(&work.db, limit)),
-    task("events of many changes", Duration::ZERO, MAX_BATCH, |work, limit| db::audit::insert_skipped(&work.db, limit)),
-    task("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
-    task("expired sessions", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("sign_in/sweep"), limit)),
-    task("expired personal tokens", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| sweep(&work.db, sql!("personal_tokens/sweep"), limit)),
-    task("expired links", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("links/sweep"), limit)),
-    task("old idempotency keys", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| sweep(&work.db, sql!("repeats/sweep"), limit)),
-    task("networks of former sign-ins", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| sweep(&work.db, sql!("sign_in/sweep_networks"), limit)),
-    task("used reset tokens", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("mail/sweep_resets"), limit)),
-    task("sign-ins by a provider", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| sweep(&work.db, sql!("provider/sweep"), limit)),
-    task("mail given up", SWEEP_PERIOD, MAX_BATCH, |work, limit| sweep(&work.db, sql!("mail/sweep"), limit)),
-    task("old audit events", SWEEP_PERIOD, MAX_BATCH,
-        |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
+fn tasks() -> Vec<Task> {
+    let mut tasks = vec![
+        task("version of the schema", Duration::ZERO, 1, |work, _| stop_if_schema_is_unsuited(&work.db)),
+        task("a server that takes changes", Duration::ZERO, 1,
+            |work, _| work.db.pool.leave_read_only_server().map(|()| 0)),
+        // Before the next one, so that two minutes after an event a request has one of its own.
+        task("events of password resets", Duration::ZERO, MAX_BATCH,
+            |work, limit| db::outbox::insert_counted(&work.db, limit)),
+        task("password resets", Duration::ZERO, 1, |work, _| queue_password_resets(work)),
+        task("records of deleted users and files", Duration::ZERO, MAX_BATCH,
+            |work, limit| db::contents::remove_records(&work.db, &work.config, limit)),
+        task("sessions that ended together", Duration::ZERO, MAX_BATCH,
+            |work, limit| sign_in::end_epoch(&work.db, limit)),
+        task("events of many changes", Duration::ZERO, MAX_BATCH,
+            |work, limit| db::audit::insert_skipped(&work.db, limit)),
+        task("rows of totals", Duration::ZERO, MAX_BATCH, |work, limit| db::stats::fold_totals(&work.db, limit)),
+        task("old audit events", SWEEP_PERIOD, MAX_BATCH,
+            |work, limit| db::audit::sweep(&work.db, work.config.audit_days, limit)),
+    ];
+    tasks.extend(OLD_RECORDS.map(|(name, table, at, age)| {
+        task(name, SWEEP_PERIOD, MAX_BATCH, move |work, limit| db::sweep(&work.db, table, at, age, limit))
+    }));
+    tasks
+}
+
+/// Records that are removed with time: the name of the task, the table, a column with a time, or the first one in a
+/// column, and how long after it they are of no use any more.
+const OLD_RECORDS: [(&str, &str, &str, &str); 11] = [
+    ("expired sessions", "sessions", "expires_at", "0 days"),
+    ("expired personal tokens", "personal_tokens", "expires_at", "0 days"),
+    ("expired links", "file_links", "expires_at", "0 days"),
+    ("old idempotency keys", "idempotency_keys", "created_at", "1 day"),
+    ("networks of former sign-ins", "sign_in_networks", "last_sign_in_at", "30 days"),
+    ("used reset tokens", "used_password_reset_tokens", "expires_at", "0 days"),
+    // No cookie has their states any more.
+    ("sign-ins by a provider", "provider_sign_ins", "used_at", "15 minutes"),
+    ("mail given up", "outbox", "failed_at", "30 days"),
+    // These count what happens within a day.
+    ("counts of reset messages", "password_reset_messages", "sent_at[1]", "1 day"),
+    ("counts of mail", "mail_counts", "queued_at[1]", "1 day"),
+    ("counts of changes", "own_changes", "hour", "1 day"),
 ];
+
 /// The tasks that ask a store, or read whole directories. They have a thread of their own, because a slow store may
 /// keep it for minutes.
 #[rustfmt::skip]
-const CONTENT_TASKS: [TaskRow; 2] = [
-    task("contents of deleted files", Duration::ZERO, MAX_CONTENTS,
-        |work, limit| sweep::remove_deleted(&work.storage, &work.db, work.config.trash_days, limit)),
-    task("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
-];
+fn content_tasks() -> Vec<Task> {
+    vec![
+        task("contents of deleted files", Duration::ZERO, MAX_CONTENTS,
+            |work, limit| sweep::remove_deleted(&work.storage, &work.db, work.config.trash_days, limit)),
+        task("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
+    ]
+}
 
 /// The two threads of these tasks, with the parts of the process that they use.
 pub struct Background {
@@ -117,10 +138,10 @@ impl Background {
         let (keep_open, never_woken) = sync_channel(0);
         let work = Arc::new(self);
         let of_contents = work.clone();
-        let run = move || of_contents.run(&CONTENT_TASKS, CONTENT_REST, &never_woken);
+        let run = move || of_contents.run(&content_tasks(), CONTENT_REST, &never_woken);
         thread::Builder::new().name("contents".into()).spawn(run)?;
         let run = move || {
-            work.run(&TASKS, REST, &woken);
+            work.run(&tasks(), REST, &woken);
             drop(keep_open); // which ends the other thread
         };
         thread::Builder::new().name("background".into()).spawn(run)?;
@@ -132,7 +153,7 @@ impl Background {
     ///
     /// Work that a request has left begins at the next full second. So the time of the client's next request does not
     /// tell how much work it is, which depends on whether an account has the address that was typed.
-    fn run(&self, tasks: &[TaskRow], rest: u32, woken: &Receiver<()>) {
+    fn run(&self, tasks: &[Task], rest: u32, woken: &Receiver<()>) {
         let mut states: Vec<_> = tasks.iter().map(|row| (Instant::now(), row.batch)).collect();
         loop {
             let (began, mut has_more) = (Instant::now(), false);
@@ -158,7 +179,7 @@ impl Background {
 
     /// Does one batch of a task. If that takes longer than the statement timeout, as on a slow disk, the next ones have
     /// half as many records: a batch of fixed size would fail again each time, and nothing would ever be removed.
-    fn run_batch(&self, task: &TaskRow, batch: &mut i64) -> Result<i64, Error> {
+    fn run_batch(&self, task: &Task, batch: &mut i64) -> Result<i64, Error> {
         match (task.run)(self, *batch) {
             Err(Error::TimedOut) if *batch > 1 => {
                 *batch /= 2;

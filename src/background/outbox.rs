@@ -28,7 +28,6 @@ use crate::error::Error;
 use crate::mail::kind::{MailLink, mail_kind};
 use crate::mail::{Mail, MailError, Mailer};
 use crate::model::timestamp::Timestamp;
-use crate::model::user::Role;
 use crate::telemetry::metrics::Metrics;
 
 /// How long after its mail was sent the link of an invitation works: longer than that of a reset, because nobody waits
@@ -199,15 +198,12 @@ impl OutboxSender {
         };
         let claims = Claims {
             user: message.user_id.unwrap_or_default(),
-            username: None,
-            email: None,
-            role: Role::User,
             token_type: TokenType::PasswordReset,
-            session: None,
             id: Some(Uuid::new_v4()),
             version: message.credentials_version,
             issued_at: Some(now.unix_timestamp().cast_unsigned()),
             expires_at: (now + lifetime).unix_timestamp().cast_unsigned(),
+            ..Claims::default()
         };
         let token = self.signing_keys.sign(claims)?;
         self.log_token("password reset", message.user_id, &token);

@@ -21,8 +21,7 @@ pub fn insert_skipped(db: &Database, limit: i64) -> Result<i64, Error> {
     Ok(one_row(db.write(sql!("audit/insert_skipped"), &[&limit])?)?.get("events"))
 }
 
-/// Removes up to `limit` events that are older than `days`, or than 30 days for failures, and as many rows of
-/// `own_changes` that limit nothing any more. Returns how many rows it removed.
+/// Removes up to `limit` events that are older than `days`, or than 30 days for failures. Returns how many.
 pub fn sweep(db: &Database, days: u32, limit: i64) -> Result<i64, Error> {
     let days = i32::try_from(days).unwrap_or(i32::MAX);
     let rows = db.write(sql!("audit/sweep"), &[&days, &days.min(MAX_FAILURE_DAYS), &limit])?;

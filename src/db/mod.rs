@@ -67,9 +67,11 @@ pub fn server_version(db: &Database) -> Result<String, Error> {
     Ok(one_row(db.read_unprepared(sql!("db/database/version"), &[], None)?)?.get("version"))
 }
 
-/// Runs a statement that removes up to `limit` records whose time is over. Returns how many it removed.
-pub fn sweep(db: &Database, sql: &'static str, limit: i64) -> Result<i64, Error> {
-    Ok(one_row(db.write(sql, &[&limit])?)?.get("removed"))
+/// Removes up to `limit` rows of a table in which the time `at` is over for longer than `age`, such as `1 day`. Returns
+/// how many.
+pub fn sweep(db: &Database, table: &str, at: &str, age: &str, limit: i64) -> Result<i64, Error> {
+    let rows = db.write(sql!("db/sweep"), &[&table, &at, &age, &limit])?;
+    Ok(one_row(rows)?.get("removed"))
 }
 
 /// Takes the row of a query that always returns one.

@@ -1,12 +1,12 @@
 //! The application: all that lives longer than a request.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::permits::Permits;
 use super::sessions::SessionLookups;
+#[cfg(feature = "extras")]
 use super::waiters::Waiters;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
@@ -52,6 +52,7 @@ pub struct App {
     #[cfg(feature = "oidc")]
     pub provider: Option<Provider>,
     pub permits: Permits,
+    #[cfg(feature = "extras")]
     pub waiters: Arc<Waiters>,
     /// The token buckets of all rate limits.
     pub buckets: Buckets,
@@ -64,8 +65,6 @@ pub struct App {
     background: SyncSender<()>,
     /// The moment from which the token buckets count time.
     pub started: Instant,
-    /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
-    pub warned_of_forwarding: AtomicBool,
     /// They are made when one is first asked for, because most processes are never asked.
     pub pages: OnceLock<Pages>,
 }
@@ -90,6 +89,7 @@ impl App {
             hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
             // One connection is left for everything else, if there are more.
             permits: Permits::new(cores.min(db.pool.max_open() - 1).max(1)),
+            #[cfg(feature = "extras")]
             waiters: Arc::new(Waiters::new()),
             buckets: Buckets::new(),
             metrics,
@@ -106,7 +106,6 @@ impl App {
             stored_bytes: StoredBytes::new(config.storage_quota, false),
             young_bytes: StoredBytes::new(config.young_storage_quota(), true),
             started: Instant::now(),
-            warned_of_forwarding: AtomicBool::new(false),
             pages: OnceLock::new(),
             config,
             db,

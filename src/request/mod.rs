@@ -28,4 +28,4 @@ pub mod waiters;
 mod without_extras;
 
 #[cfg(not(feature = "extras"))]
-pub use without_extras::{personal_token, view_token, waiters};
+pub use without_extras::{personal_token, view_token};

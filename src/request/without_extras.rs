@@ -34,29 +34,3 @@ pub mod view_token {
         error
     }
 }
-
-/// No request waits for changes.
-pub mod waiters {
-    use std::io;
-    use std::sync::Arc;
-
-    use crate::db::Database;
-
-    pub struct Waiters;
-
-    impl Waiters {
-        pub fn new() -> Waiters {
-            Waiters
-        }
-
-        pub fn start(self: &Arc<Self>, _: usize, _: Arc<Database>) -> io::Result<()> {
-            Ok(())
-        }
-
-        pub fn close(&self) {}
-
-        pub fn count(&self) -> usize {
-            0
-        }
-    }
-}

@@ -34,7 +34,6 @@ use crate::db;
 use crate::error::Error;
 use crate::mail::Mailer;
 use crate::request::app::App;
-use crate::second_factor;
 use crate::server::{self, RequestHandler, RouilleServer, Server, ShutdownSignal};
 use crate::service::{pipeline, router};
 use crate::storage::Storage;
@@ -166,7 +165,8 @@ fn start_and_serve() -> Result<(), CommandError> {
     // Asked for before the background threads use the connection that is open: opening another one takes longer.
     let postgres = db::server_version(&db).map_err(String::from)?;
     let sealing_keys = secrets::sealing_keys(&config, Some(&secret));
-    second_factor::reseal_all(&db, &sealing_keys);
+    #[cfg(feature = "extras")]
+    crate::second_factor::reseal_all(&db, &sealing_keys);
     let sealing_keys = Arc::new(sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();
@@ -306,6 +306,7 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
             announce(listener.local_addr().map_err(|e| bind_error(&e))?);
             let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
             // Half of the connections is left to requests that do not wait.
+            #[cfg(feature = "extras")]
             app.waiters
                 .start(server.connections.max_open() / 2, app.db.clone())
                 .map_err(|e| format!("thread of changes: {e}"))?;
@@ -328,6 +329,7 @@ fn begin_stop(app: &App) -> Duration {
     supervisor::stopping(app.config.max_stop);
     app.permits.close();
     app.hasher.queue.close();
+    #[cfg(feature = "extras")]
     app.waiters.close();
     app.db.pool.close_changes();
     app.config.max_stop

@@ -3,14 +3,14 @@
 
 use log::Level::{Error, Info, Warn};
 
-use super::warnings::Warning;
+use super::warnings::Finding;
 use crate::config::{Config, PasswordLogin};
 use crate::db::{Database, one_row, sql};
 use crate::error;
 use crate::openid::{ALGORITHMS, MAX_AGE, Provider};
 
 /// Asks the provider for its document and its keys, which takes half a minute at most.
-pub fn ask(provider: &Provider, config: &Config) -> Vec<Warning> {
+pub fn ask(provider: &Provider, config: &Config) -> Vec<Finding> {
     let issuer = &provider.settings.issuer;
     let url = config.public_url.as_deref().unwrap_or_default();
     let register = format!(
@@ -64,7 +64,7 @@ pub fn count(
     provider: &Provider,
     config: &Config,
     db: &Database,
-) -> Result<Vec<Warning>, error::Error> {
+) -> Result<Vec<Finding>, error::Error> {
     let issuer = &provider.settings.issuer;
     let row = one_row(db.read(sql!("provider/count"), &[issuer])?)?;
     let (elsewhere, locked_out): (i64, i64) = (row.get("elsewhere"), row.get("locked_out"));

@@ -5,13 +5,14 @@ use log::Level::{self, Error, Warn};
 use crate::config::{Config, Environment, HttpServer, PasswordLogin, Smtp};
 use crate::mail::Mailer;
 
-/// A warning about a setting: its level, which is `Error` or `Warn`; the setting and what follows from it; and what to
-/// do, which is empty if the text says it.
-pub type Warning = (Level, String, &'static str);
+/// Something that was found out, such as about a setting: its level, which is `Error` if it does not work or loses data,
+/// `Warn` if it is probably not intended, and `Info` if all is well; what it is; and what to do, which is empty if all is
+/// well or the text says it.
+pub type Finding = (Level, String, &'static str);
 
 /// The warnings that apply.
 #[derive(Default)]
-struct Warnings(Vec<Warning>);
+struct Warnings(Vec<Finding>);
 
 impl Warnings {
     fn warn(&mut self, applies: bool, text: &str, advice: &'static str) {
@@ -43,7 +44,7 @@ const PUBLIC_ISSUERS: [&str; 6] = [
 ];
 
 /// Returns the warnings about these settings.
-pub fn find(config: &Config) -> Vec<Warning> {
+pub fn find(config: &Config) -> Vec<Finding> {
     let mut found = Warnings::default();
     anywhere(config, &mut found);
     of_provider(config, &mut found);

@@ -66,8 +66,8 @@ impl Server {
             max_per_network: config.max_connections_per_address,
             trusted_proxies: config.trusted_proxies.clone(),
         };
-        metrics.set_connections_max(connection_limits.max);
         let connections = Connections::new(connection_limits, stop.flag());
+        metrics.set_connections_max(connections.max_open());
         Server {
             handler,
             client_limits: ClientLimits::new(config.head_timeout, config.idle_timeout),

@@ -101,7 +101,6 @@ impl RequestLoop<'_> {
         response.add_header("X-Content-Type-Options", "nosniff");
         response.add_header("Referrer-Policy", "no-referrer");
         response.add_header("Cache-Control", "no-store");
-        self.server.metrics.count_malformed(response.status);
         let entry = AccessLogEntry {
             method: None,
             path: None,
@@ -112,6 +111,7 @@ impl RequestLoop<'_> {
             client: self.peer.ip(),
             id,
         };
+        self.server.metrics.count_request(None, entry.status, entry.duration);
         access_log::write(&entry, Level::Info, self.server.log_format);
         self.writer.send(&mut self.stream, response, &options)
     }

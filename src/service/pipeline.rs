@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use log::Level;
@@ -272,14 +271,17 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
 /// The client's address. Warns once if requests are forwarded by a peer that is not a trusted proxy, because then all
 /// clients of that proxy share its address and the rate limits of that address.
 fn find_client(app: &App, request: &Request) -> IpAddr {
+    static WARN: Once = Once::new();
     let trusted = &app.config.trusted_proxies;
     let peer = request.peer();
     let mut forwarded = request.headers("X-Forwarded-For").peekable();
     let is_ignored = forwarded.peek().is_some() && !is_trusted_proxy(peer, trusted);
-    if is_ignored && !app.warned_of_forwarding.swap(true, Ordering::Relaxed) {
-        log::warn!(
-            "X-Forwarded-For from {peer}, which is not in CLOAKROOM_TRUSTED_PROXIES, is ignored (said once)"
-        );
+    if is_ignored {
+        WARN.call_once(|| {
+            log::warn!(
+                "X-Forwarded-For from {peer}, which is not in CLOAKROOM_TRUSTED_PROXIES, is ignored (said once)"
+            );
+        });
     }
     client_address(peer, forwarded, trusted)
 }

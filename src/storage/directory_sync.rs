@@ -15,20 +15,14 @@ pub struct DirectorySync {
     ended: Condvar,
 }
 
-/// Syncs are numbered from 1. At most one runs: then `begun` is its number, and `ended` that of the one before.
-#[derive(Default)]
-struct Syncs {
+/// Syncs are numbered from 1. At most one runs: then `begun` is its number, and `ended` that of the one before. A copy
+/// stands for the moment at which it was made.
+#[derive(Clone, Copy, Default)]
+pub struct Syncs {
     begun: u64,
     ended: u64,
     /// The last one that failed, and why.
     failed: Option<(u64, io::ErrorKind)>,
-}
-
-/// A moment between changes of a directory: how many syncs had begun and ended.
-#[derive(Clone, Copy)]
-pub struct Moment {
-    begun: u64,
-    ended: u64,
 }
 
 impl DirectorySync {
@@ -37,15 +31,14 @@ impl DirectorySync {
     }
 
     /// The present moment. Syncs that begin later cover the names that exist now.
-    pub fn now(&self) -> Moment {
-        let Syncs { begun, ended, .. } = *lock(&self.state);
-        Moment { begun, ended }
+    pub fn now(&self) -> Syncs {
+        *lock(&self.state)
     }
 
     /// Waits until a sync that began after this moment has ended, and runs it if no other thread does. Fails if it
     /// failed, or any other that ended since: it may have met the same names, and the kernel reports an error of the
     /// disk only once.
-    pub fn wait_since(&self, moment: Moment) -> io::Result<()> {
+    pub fn wait_since(&self, moment: Syncs) -> io::Result<()> {
         let mut state = lock(&self.state);
         while state.ended <= moment.begun {
             if state.begun > state.ended {

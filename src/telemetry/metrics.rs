@@ -156,17 +156,11 @@ impl Metrics {
         }
     }
 
-    /// Counts an answered request. `endpoint` is `None` if no endpoint was found for it.
+    /// Counts an answered request. `endpoint` is `None` if no endpoint was found for it, or its head was refused.
     pub fn count_request(&self, endpoint: Option<EndpointName>, status: u16, duration: Duration) {
         let endpoint = [("endpoint", EndpointLabel(endpoint))];
         self.requests.get_or_create(&(endpoint, [("status", status)])).inc();
         self.durations.get_or_create(&endpoint).observe(duration.as_secs_f64());
-    }
-
-    /// Counts a request that the server refused with `status` while parsing it.
-    pub fn count_malformed(&self, status: u16) {
-        let endpoint = [("endpoint", EndpointLabel(None))];
-        self.requests.get_or_create(&(endpoint, [("status", status)])).inc();
     }
 
     /// Counts a request that was refused by the rate limit named `class`.

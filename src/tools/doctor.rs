@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use log::Level::{self, Error, Info, Warn};
+use log::Level::{Error, Info, Warn};
 use serde_json::Value;
 
 use super::database::{self, DedicatedConnection};
@@ -27,7 +27,8 @@ use crate::mail::{MailError, smtp};
 use crate::openid::Provider;
 #[cfg(feature = "oidc")]
 use crate::serve::provider;
-use crate::serve::{ignore_file_size_signal, installation, warnings};
+use crate::serve::warnings::{self, Finding};
+use crate::serve::{ignore_file_size_signal, installation};
 use crate::storage::{Storage, directory, refuse_partial};
 
 /// The longest wait for a connection to the database, if the settings allow longer ones, and for one to the service
@@ -41,9 +42,6 @@ const MAX_ANSWER_BYTES: u64 = 64 * 1024;
 const MIN_POSTGRES: u32 = 14;
 /// The part of the file system, in percent, that should be free.
 const MIN_FREE_PERCENT: u64 = 10;
-
-/// A finding that is not printed yet: its level, its text, and what to do about it.
-type Finding = (Level, String, &'static str);
 
 /// Prints the findings. A setting that is refused has its default for the rest. Fails if there are faults.
 pub fn doctor() -> Result<(), String> {
@@ -75,9 +73,8 @@ fn check_settings(findings: &mut Findings, config: &Config, refused: &[String]) 
     for fault in refused.iter().chain(&unusable_file) {
         findings.fault(format_args!("settings: {fault}"));
     }
-    for (level, text, advice) in warnings::find(config) {
-        findings.report(level, format_args!("settings: {text}"), advice);
-    }
+    let found = warnings::find(config).into_iter();
+    findings.print(found.map(|(level, text, advice)| (level, format!("settings: {text}"), advice)));
 }
 
 /// Reports on the server and the schema. Returns the database's side of the comparison with the contents, if it has
@@ -103,9 +100,7 @@ fn check_database(findings: &mut Findings, config: &Arc<Config>) -> Option<Datab
             (vec![(Error, format!("database: {reason}"), advice)], None)
         }
     };
-    for (level, text, advice) in found {
-        findings.report(level, text, advice);
-    }
+    findings.print(found);
     side
 }
 
@@ -255,11 +250,7 @@ fn check_provider(findings: &mut Findings, config: &Arc<Config>) {
         Ok(found)
     };
     match within_max_wait(look).unwrap_or_else(|| Err("no answer in time".to_owned())) {
-        Ok(found) => {
-            for (level, text, advice) in found {
-                findings.report(level, text, advice);
-            }
-        }
+        Ok(found) => findings.print(found),
         Err(fault) => findings.fault(format_args!("provider: {fault}")),
     }
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use log::Level;
 
+use crate::serve::warnings::Finding;
+
 /// Prints a line about what a command did. A reader that closes the pipe early, such as `head`, must not stop the work.
 pub fn print_line(line: impl Display) {
     drop(writeln!(io::stdout(), "{line}"));
@@ -122,9 +124,7 @@ impl Progress {
     }
 }
 
-/// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it. The
-/// level of a finding is `Error` if something does not work or loses data, `Warn` if it may harm later or is probably
-/// not intended, and `Info` if all is well.
+/// Prints findings as they come, so that a wait for something that hangs does not hide what was found before it.
 pub struct Findings {
     warnings: Names,
     faults: Names,
@@ -151,6 +151,11 @@ impl Findings {
         if !advice.is_empty() {
             print_line(format_args!("        {}", without_controls(advice)));
         }
+    }
+
+    /// Prints and counts findings.
+    pub fn print(&mut self, found: impl IntoIterator<Item = Finding>) {
+        found.into_iter().for_each(|(level, text, advice)| self.report(level, text, advice));
     }
 
     pub fn ok(&mut self, text: impl Display) {

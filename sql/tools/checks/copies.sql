@@ -1,23 +1,17 @@
 -- The tables that triggers keep from others and that differ from what they are made of, with the number of rows that
 -- are wrong or missing. In the snapshot of one statement they agree. For totals, a row is the sum of a day, or of one
 -- of the months whose days db/stats/fold.sql may have added up; the shards are one sum, null if there are none.
-WITH days AS (
-    SELECT date_trunc('month', now() AT TIME ZONE 'UTC' - interval '400 days')::date AS first
-), accounts AS (
-    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, role, is_active,
-           sum(accounts)
-    FROM account_totals, days GROUP BY 1, 2, 3 HAVING sum(accounts) <> 0
+WITH accounts AS (
+    SELECT day_of_totals(day), role, is_active, sum(accounts) FROM account_totals
+    GROUP BY 1, 2, 3 HAVING sum(accounts) <> 0
 ), counted_accounts AS (
-    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, role, is_active, count(*)
-    FROM (SELECT (created_at AT TIME ZONE 'UTC')::date AS day, role, is_active FROM listable_users) u, days
+    SELECT day_of_totals((created_at AT TIME ZONE 'UTC')::date), role, is_active, count(*) FROM listable_users
     GROUP BY 1, 2, 3
 ), file_sums AS (
-    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, sum(files),
-           sum(bytes)
-    FROM file_totals, days GROUP BY 1 HAVING sum(files) <> 0 OR sum(bytes) <> 0
+    SELECT day_of_totals(day), sum(files), sum(bytes) FROM file_totals
+    GROUP BY 1 HAVING sum(files) <> 0 OR sum(bytes) <> 0
 ), counted_files AS (
-    SELECT CASE WHEN day < first THEN date_trunc('month', day::timestamp)::date ELSE day END, count(*), sum(file_size)
-    FROM (SELECT (upload_date AT TIME ZONE 'UTC')::date AS day, file_size FROM files) f, days GROUP BY 1
+    SELECT day_of_totals((upload_date AT TIME ZONE 'UTC')::date), count(*), sum(file_size) FROM files GROUP BY 1
 ), faults AS (
     SELECT 'listed_users' AS copy, count(*) AS faults
     FROM ((TABLE listed_users EXCEPT TABLE listable_users) UNION ALL (TABLE listable_users EXCEPT TABLE listed_users)) u

@@ -28,13 +28,13 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
      request/ensure_development_admin request/find_development_admin \
      accounts/upsert_admin",
     // By the background threads.
-    "audit/insert_failures audit/insert_skipped audit/sweep links/sweep \
-     tools/contents_after files/unrecorded repeats/sweep mail/defer mail/remove \
-     mail/sweep personal_tokens/sweep db/removals/contents db/removals/contents_due db/removals/due db/removals/expire \
+    "audit/insert_failures audit/insert_skipped audit/sweep db/sweep \
+     tools/contents_after files/unrecorded mail/defer mail/remove \
+     db/removals/contents db/removals/contents_due db/removals/due db/removals/expire \
      db/removals/forget_contents db/removals/list_contents db/removals/make_room db/removals/make_room_of_user \
      db/removals/remove changes/forget request/latest_changes \
-     mail/insert_counted_resets mail/sweep_resets provider/sweep \
-     db/schema_history/unsuited sign_in/end_epoch sign_in/sweep sign_in/sweep_networks \
+     mail/insert_counted_resets \
+     db/schema_history/unsuited sign_in/end_epoch \
      db/stats/fold",
     // Only by tests of clients.
     "accounts/delete_all",
