@@ -60,3 +60,30 @@ fn the_settings_of_the_package_lack_only_a_database() {
     let database = ("CLOAKROOM_DATABASE_URL", NOWHERE);
     config(&[&settings[..], &[secret, database]].concat()).exits(0);
 }
+
+/// What people meet on their first day, by any of the four ways to set the service up.
+#[test]
+fn the_settings_for_a_team_are_those_that_the_package_the_images_and_run_begin_with() {
+    let (_, team) = SETTINGS.split_once("\n# For a team").unwrap();
+    let (team, _) = team.split_once("\n# ---").unwrap();
+    let expected = [
+        ("CLOAKROOM_REGISTRATION", "off"),
+        ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "any"),
+        ("CLOAKROOM_MAX_UPLOAD_SIZE", "1073741824"),
+        ("CLOAKROOM_RATE_LIMIT_UPLOAD", "600"),
+        ("CLOAKROOM_RATE_LIMIT_GENERAL", "1200"),
+        ("CLOAKROOM_PUBLIC_LIST", "on"),
+        ("CLOAKROOM_STORAGE_QUOTA", ""),
+        ("CLOAKROOM_USER_STORAGE_QUOTA", ""),
+    ];
+    assert_eq!(assignments(team, ""), expected);
+    // The other scripts read them there.
+    for script in ["image", "run"] {
+        let path = format!("{}/scripts/{script}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains("/^# For a team/,/^# ---/"), "{script}");
+    }
+    // A form is a little larger than its file.
+    let nginx = include_str!("../../../scripts/nginx.conf");
+    assert!(nginx.contains("client_max_body_size 1025m;"));
+}

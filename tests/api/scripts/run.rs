@@ -196,6 +196,51 @@ fn two_runs_at_once_share_one_private_postgresql_and_the_last_stops_it() {
 }
 
 #[test]
+fn a_run_has_settings_for_a_team_unless_others_are_set() {
+    let installation = Installation::create("team");
+    let config = |settings: &[(&str, &str)]| {
+        let mut command = installation.command();
+        command.arg("config").envs(settings.iter().copied());
+        command.output().expect("scripts/run").exits(0).out()
+    };
+    let shown = |printed: &str, name: &str| {
+        let line = printed.lines().find(|line| line.starts_with(&format!("CLOAKROOM_{name}=")));
+        line.and_then(|line| line.split(['=', ' ']).nth(1)).unwrap_or_default().to_owned()
+    };
+    let mut run = installation.run();
+    run.url();
+    let printed = config(&[]);
+    for (name, value) in [
+        ("REGISTRATION", "open"),
+        ("ALLOWED_UPLOAD_TYPES", "any"),
+        ("MAX_UPLOAD_SIZE", "1073741824"),
+        ("RATE_LIMIT_GENERAL", "1200"),
+        ("PUBLIC_LIST", "on"),
+    ] {
+        assert_eq!(shown(&printed, name), value, "{name}: {printed}");
+    }
+    let [all, own] = ["STORAGE_QUOTA", "USER_STORAGE_QUOTA"]
+        .map(|name| shown(&printed, name).parse::<u64>().expect("a number"));
+    assert!(all > 1 << 20 && own == (all / 10).max(1 << 30), "{all} {own}");
+    let printed = config(&[
+        ("MAX_UPLOAD_SIZE", "5M"),
+        ("CLOAKROOM_PUBLIC_LIST", "off"),
+        ("CLOAKROOM_STORAGE_QUOTA", "9G"),
+    ]);
+    for (name, value) in
+        [("MAX_UPLOAD_SIZE", "5242880"), ("PUBLIC_LIST", "off"), ("STORAGE_QUOTA", "9663676416")]
+    {
+        assert_eq!(shown(&printed, name), value, "{name}: {printed}");
+    }
+    // Another start keeps the quota, however much is free by then.
+    std::fs::write(installation.data.join("storage-quota"), "12345678900\n").expect("a file");
+    run.end(Signal::TERM);
+    let mut run = installation.run();
+    run.url();
+    assert_eq!(shown(&config(&[]), "STORAGE_QUOTA"), "12345678900");
+}
+
+#[test]
 fn a_run_that_is_killed_takes_its_service_along_and_leaves_the_others_alone() {
     let installation = Installation::create("killed");
     let (mut first, mut second) = (installation.run(), installation.run());
