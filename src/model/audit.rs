@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -24,47 +24,42 @@ pub struct Failure {
     pub details: Value,
 }
 
-/// An action that can be refused before any statement runs that would record it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// An action that can be refused before any statement runs that would record it. Its name in the audit log is a word of
+/// the type `audit_action` of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(not(feature = "oidc"), expect(dead_code, reason = "some are refused by extras"))]
 pub enum RefusedAction {
+    #[serde(rename = "auth.login")]
     Login,
     /// A sign-in by the OpenID provider.
+    #[serde(rename = "auth.login")]
     ProviderLogin,
     /// A sign-in that lacks only the code of the second factor. It is recorded as a sign-in, but the figures of
     /// refusals leave it out, because clients that do not know of second factors send the password alone first.
+    #[serde(rename = "auth.login")]
     LoginWithoutCode,
+    #[serde(rename = "password.change")]
     PasswordChange,
+    #[serde(rename = "password.reset")]
     PasswordReset,
+    #[serde(rename = "email.change")]
     EmailChange,
+    #[serde(rename = "user.delete")]
     UserDelete,
+    #[serde(rename = "second_factor.enable")]
     SecondFactorEnable,
+    #[serde(rename = "second_factor.disable")]
     SecondFactorDisable,
+    #[serde(rename = "identity.join")]
     IdentityJoin,
+    #[serde(rename = "identity.leave")]
     IdentityLeave,
     /// Anything that asks for the role `admin`.
+    #[serde(rename = "access.denied")]
     Access,
 }
 
 impl RefusedAction {
-    /// The name in the audit log, a word of the type `audit_action` of the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            RefusedAction::Login
-            | RefusedAction::ProviderLogin
-            | RefusedAction::LoginWithoutCode => "auth.login",
-            RefusedAction::PasswordChange => "password.change",
-            RefusedAction::PasswordReset => "password.reset",
-            RefusedAction::EmailChange => "email.change",
-            RefusedAction::UserDelete => "user.delete",
-            RefusedAction::SecondFactorEnable => "second_factor.enable",
-            RefusedAction::SecondFactorDisable => "second_factor.disable",
-            RefusedAction::IdentityJoin => "identity.join",
-            RefusedAction::IdentityLeave => "identity.leave",
-            RefusedAction::Access => "access.denied",
-        }
-    }
-
     /// The `details` of an event, if nothing more is known of it: a JSON object.
     pub fn details(self) -> Value {
         match self {
@@ -72,11 +67,5 @@ impl RefusedAction {
             RefusedAction::LoginWithoutCode => json!({ "reason": "second_factor_required" }),
             _ => json!({}),
         }
-    }
-}
-
-impl Serialize for RefusedAction {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
