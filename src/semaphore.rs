@@ -18,7 +18,9 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// how long a wait may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
+    #[cfg(feature = "oidc")]
     Provider,
+    #[cfg(feature = "oidc")]
     ProviderDocument,
     Hash,
     UserSearch,

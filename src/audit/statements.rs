@@ -6,7 +6,7 @@ use postgres::Row;
 use postgres::types::Type;
 use uuid::Uuid;
 
-use crate::db::{Database, TypedParams, from_row, sql};
+use crate::db::{Database, TypedParam, from_row, sql};
 use crate::error::Error;
 use crate::model::audit_event::AuditEvent;
 use crate::model::position::TimePosition;
@@ -41,7 +41,7 @@ pub fn page(
     let end = to.map_or(TimePosition::END, |at| TimePosition { at, id: Uuid::max() });
     let before = before.min(end);
     let sql = sql!("audit/page");
-    let params: TypedParams = &[
+    let params: &[TypedParam] = &[
         (actor, Type::UUID),
         (subject, Type::UUID),
         (action, Type::TEXT),

@@ -23,7 +23,6 @@ pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A parameter of a query that is planned for its values, with its type.
 pub type TypedParam<'a> = (&'a (dyn ToSql + Sync), Type);
-pub type TypedParams<'a> = &'a [TypedParam<'a>];
 
 /// A connection and the statements prepared on it.
 pub struct DatabaseConnection {
@@ -90,7 +89,7 @@ impl DatabaseConnection {
     pub fn query_unprepared(
         &mut self,
         sql: &'static str,
-        params: TypedParams,
+        params: &[TypedParam],
         timeout: Duration,
     ) -> Result<Vec<Row>, postgres::Error> {
         self.run(timeout, |this| this.client.query_typed(sql, params))
@@ -100,7 +99,7 @@ impl DatabaseConnection {
     pub fn query_rows_unprepared<T>(
         &mut self,
         sql: &'static str,
-        params: TypedParams,
+        params: &[TypedParam],
         timeout: Duration,
         read: impl FnOnce(RowIter) -> Result<T, postgres::Error>,
     ) -> Result<T, postgres::Error> {

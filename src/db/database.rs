@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use postgres::{Client, Row};
 use uuid::Uuid;
 
-use super::connection::{DatabaseConnection, SqlParams, TypedParams};
+use super::connection::{DatabaseConnection, SqlParams, TypedParam};
 use super::pool::{Pool, TakenRoom};
 use super::postgres_error::{refuses_changes, translate};
 use crate::error::Error;
@@ -108,7 +108,7 @@ impl Database {
     pub fn read_unprepared(
         &self,
         sql: &'static str,
-        params: TypedParams,
+        params: &[TypedParam],
         timeout: Option<Duration>,
     ) -> Result<Vec<Row>, Error> {
         self.read_on_connection(self.pool.timeout, |connection, time| {

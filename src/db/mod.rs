@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::model::timestamp::Timestamp;
 
 pub use account_row::{second_factor_from_row, user_from_row};
-pub use connection::{SqlParams, TypedParam, TypedParams};
+pub use connection::{SqlParams, TypedParam};
 pub use database::Database;
 pub use installation::{check_settings, open_and_migrate};
 

@@ -5,7 +5,7 @@ use postgres::types::Type;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::db::{Database, TypedParams, sql};
+use crate::db::{Database, TypedParam, sql};
 use crate::error::Error;
 use crate::files::statements::from_row;
 use crate::model::file::{File, FileQuotas};
@@ -68,7 +68,7 @@ pub fn list_public(
 ) -> Result<(Vec<PublicFile>, Option<TimePosition>), Error> {
     // One more than asked for tells whether there are others.
     let wanted = limit + 1;
-    let params: TypedParams = &[
+    let params: &[TypedParam] = &[
         (&user, Type::UUID),
         (&search, Type::TEXT),
         (&hides_young, Type::BOOL),
