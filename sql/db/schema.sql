@@ -19,7 +19,7 @@ CREATE TABLE installation (
 );
 
 -- Removes up to `most` rows of a table in which the time `moment`, a column or an element of one, is over for longer than
--- `age`, those of the longest ago first; returns how many. The program has the list of tables, so nothing in the text of
+-- `age`; returns how many. The program has the list of tables, so nothing in the text of
 -- the statement comes from a client. Several processes may call this at once: SKIP LOCKED gives each of them other rows.
 CREATE FUNCTION sweep(of_table regclass, moment text, age interval, most bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -28,7 +28,7 @@ DECLARE
 BEGIN
     EXECUTE format(
         'DELETE FROM %1$s WHERE ctid = ANY (ARRAY(
-             SELECT ctid FROM %1$s WHERE %2$s < now() - $1 ORDER BY %2$s LIMIT $2 FOR UPDATE SKIP LOCKED
+             SELECT ctid FROM %1$s WHERE %2$s < now() - $1 LIMIT $2 FOR UPDATE SKIP LOCKED
          ))', of_table, moment) USING age, most;
     GET DIAGNOSTICS removed = ROW_COUNT;
     RETURN removed;

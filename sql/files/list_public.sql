@@ -1,6 +1,6 @@
 -- A page of the files that active accounts have published, the latest upload first and then by id. $1: who asks, whose
 -- own ones are among them; $2: a part of the filename or the description, null for any; $3: whether others must have
--- been made by an administrator, have signed in by a provider, or be older than seven days; $4, $5: upload time and id
+-- been made by an administrator, have an identity at a provider, or be older than seven days; $4, $5: upload time and id
 -- of the last one that was looked at; $6: how many at most.
 -- At most 10,000 files after that one are looked at, so that nobody's files make this longer for others. The last row
 -- is the last of these, without an owner, if there were so many and the page is not full.
@@ -15,7 +15,8 @@ WITH searched AS MATERIALIZED (
     SELECT f.*, coalesce(owner.name, owner.username) AS owner_name
     FROM looked_at f JOIN users owner ON owner.id = f.user_id CROSS JOIN searched
     WHERE owner.is_active AND NOT owner.is_deleted
-      AND (owner.id = $1 OR NOT $3 OR NOT owner.is_self_registered OR owner.created_at <= now() - interval '7 days')
+      AND (owner.id = $1 OR NOT $3 OR NOT owner.is_self_registered OR owner.identity_issuer IS NOT NULL
+           OR owner.created_at <= now() - interval '7 days')
       AND ($2 IS NULL OR strpos(folded(filename), part) > 0 OR strpos(folded(description), part) > 0)
     ORDER BY f.upload_date DESC, f.id LIMIT $6
 ), last AS (

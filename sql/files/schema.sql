@@ -237,9 +237,9 @@ FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 
 -- Makes those of these files that the user has public or private, so that the changes are in the order of `ids`. One
 -- that is so already stays as it is. The caller has locked the user's row. Returns the files that the user has, in their
--- order, and whether each is changed.
+-- order, and whether each is changed. A plan for any ids could read all files of a user who has many.
 CREATE FUNCTION publish_files(of_user uuid, ids uuid[], public boolean)
-RETURNS TABLE (file_id uuid, is_changed boolean) LANGUAGE plpgsql AS $$
+RETURNS TABLE (file_id uuid, is_changed boolean) LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     changed uuid[];
 BEGIN

@@ -1,7 +1,7 @@
 -- Stores that attempt $2 to send message $1 failed. $3: the reason; $4: whether another attempt makes sense; $5:
 -- whether the mail server cannot be used, whatever the recipient. The pause before the next attempt doubles each time,
 -- from ten seconds to fifteen minutes. A message is given up if no attempt makes sense or it is a day old; its row
--- stays for the operator, without address and token. Returns whether it was given up. No row means that another process
+-- stays for the operator, without address and token, unless the program removes it. Returns whether it was given up. No row means that another process
 -- has taken the message since.
 WITH failed AS (
     SELECT id, NOT $4 OR created_at <= now() - interval '1 day' AS is_given_up FROM outbox WHERE id = $1

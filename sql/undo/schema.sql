@@ -138,8 +138,10 @@ $$;
 -- Deletes those of these files that the user has, as files/delete.sql does with one, so that the changes are in the order
 -- of `ids`. Of what the user has deleted, at most 1,000 files make room; db/removals/make_room_of_user takes the others.
 -- The caller has locked the user's row. Returns the ids of those that are deleted, in their order.
-CREATE FUNCTION delete_files(of_user uuid, ids uuid[], is_restorable boolean, most_bytes bigint, most_files bigint)
-RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+-- A plan for any ids could read all files of a user who has many.
+CREATE FUNCTION delete_files(of_user uuid, ids uuid[], is_restorable boolean, most_bytes bigint, most_files bigint,
+                             most_remembered bigint)
+RETURNS SETOF uuid LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     deleted uuid[];
 BEGIN
@@ -150,7 +152,8 @@ BEGIN
                                    description, upload_date, updated_at, is_public, version, was_young, is_utf8)
         SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
                updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8
-        FROM removed WHERE is_restorable
+        FROM removed JOIN unnest(ids) WITH ORDINALITY wanted (one, place) ON one = id
+        WHERE is_restorable ORDER BY place
     ), listed AS (
         INSERT INTO deleted_contents (id, deleted_at, user_id, file_size)
         SELECT id, '-infinity', user_id, file_size FROM removed WHERE NOT is_restorable
@@ -161,8 +164,9 @@ BEGIN
         SELECT one, nextval('change_numbers') AS number FROM unnest(ids) one WHERE one = ANY (deleted)
     )
     UPDATE file_deletions SET change_number = number FROM numbered WHERE file_id = one;
-    PERFORM forget_deletions(of_user, most_files + 1),
-            make_room_for_deleted_file(of_user, 0, false, most_bytes, most_files + 1, 1000);
+    -- One more than there may be, because there is none to make room for. An own quota may be the greatest number.
+    PERFORM forget_deletions(of_user, most_remembered + 1),
+            make_room_for_deleted_file(of_user, 0, false, most_bytes, least(most_files, 1e18::bigint) + 1, 1000);
     RETURN QUERY SELECT one FROM unnest(ids) one WHERE one = ANY (deleted);
 END
 $$;

@@ -1,6 +1,6 @@
 //! Tokens of mails that confirm an e-mail address. Such a token is all that there is of a registration until its link
-//! is opened, and of a wish for another address: nothing is stored, and only a mailbox and a password make something of
-//! it.
+//! is opened, and of a wish for another address: but for its mail nothing is stored, and only a mailbox and a password
+//! make something of it.
 //!
 //! A token is sealed for this installation, and in a link it is written in base64 (RFC 4648, 5). What is sealed is JSON:
 //! what the token confirms, and the second of the expiry.

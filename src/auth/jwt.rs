@@ -195,7 +195,7 @@ impl SigningKeys {
             },
             not_before: claims.invalid_before.map(|not_before| not_before.as_secs()),
         });
-        // Other tokens are used once.
+        // Refresh and reset tokens are used once, and view tokens seldom.
         if signed.claims.token_type == TokenType::Access {
             self.verified.insert(token, signed.clone());
         }

@@ -1,7 +1,7 @@
-//! The confirmation of e-mail addresses. Until the link of a mail is opened, nothing is stored of a registration, or of
-//! a wish for another address: all of it is in the sealed token. The link proves the mailbox, and the password proves
-//! who asked for the mail. So a mail that a stranger caused is of no use to the owner of the mailbox, and the stranger
-//! never sees the link.
+//! The confirmation of e-mail addresses. Until the link of a mail is opened, no account has anything of a registration,
+//! or of a wish for another address: all of it is in the sealed token, which is stored until its mail is sent. The link
+//! proves the mailbox, and the password proves who asked for the mail. So a mail that a stranger caused is of no use to
+//! the owner of the mailbox, and the stranger never sees the link.
 
 use time::OffsetDateTime;
 use uuid::Uuid;

@@ -51,7 +51,7 @@ pub enum Limit {
     /// Requests of all classes by anonymous callers and young accounts of one address, see [`shares_address`].
     Address,
     /// Accounts that an address registers. Requests from this host do not count, as for [`Limit::Address`]. Counted
-    /// only if the account is made.
+    /// only if the account is made, or the mail that makes it is queued.
     Registrations,
     /// Wrong passwords for an account, at sign-in or with a token of a mail, from all addresses together. A name that
     /// no account has is limited alike, so that the limit does not tell which accounts exist. Each network that the

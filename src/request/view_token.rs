@@ -10,7 +10,9 @@ const ACCEPTED: [&str; 1] = ["/uploads/{file_id}/download"];
 /// The view token of a request, if its endpoint accepts one and the request has no `Authorization`.
 pub fn of(context: &RequestContext) -> Option<String> {
     let is_accepted = context.endpoint.is_some_and(|it| ACCEPTED.contains(&it.template));
-    if !is_accepted || context.request.header("Authorization").is_some() {
+    let is_needed =
+        context.app.config.auth_enabled && context.request.header("Authorization").is_none();
+    if !(is_accepted && is_needed) {
         return None;
     }
     context.request.query().sent_text("view").map(str::to_owned)

@@ -2,9 +2,9 @@
 -- user's own quota if that is larger: what a deletion left. Returns how many users there were, 1 or 0. $3: the most
 -- files likewise.
 WITH owner AS MATERIALIZED (
-    SELECT id, greatest(storage_quota, $2) AS most_bytes, greatest(file_quota, $3) AS most_files
+    SELECT id, greatest(storage_quota, $2) AS most_bytes, least(greatest(file_quota, $3), 1e18::bigint) AS most_files
     FROM users WHERE deleted_bytes > 0 AND deleted_bytes > $2 AND deleted_bytes > coalesce(storage_quota, 0)
     LIMIT 1 FOR NO KEY UPDATE
 )
--- One file more than there may be, because there is none to make room for.
+-- One file more than there may be, because there is none to make room for; an own quota may be the greatest number.
 SELECT count(make_room_for_deleted_file(id, 0, false, most_bytes, most_files + 1, $1)) AS removed FROM owner

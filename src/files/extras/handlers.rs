@@ -12,7 +12,7 @@ use crate::http::response::{self, Response};
 use crate::model::position::TimePosition;
 use crate::model::{problems, rules};
 use crate::request::context::RequestContext;
-use crate::request::identity::{SignedIn, json_body};
+use crate::request::identity::{SignedIn, check_again_if_late, json_body};
 use crate::request::permits::SearchPermits;
 
 /// Most files that one request changes, all of them in one transaction.
@@ -67,10 +67,12 @@ fn file_ids(texts: &[&str]) -> Result<Vec<Uuid>, Problem> {
     }
 }
 
-/// Waits for the user's turn, as a search does: a thousand files take the database as long.
+/// Waits for the user's turn, as a search does: a thousand files take the database as long. The user is looked up again
+/// if that took long.
 fn turn(context: &RequestContext, user: &SignedIn) -> Result<SearchPermits, Error> {
     let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
-    context.app.permits.search(user.id(), network, false, timeout)
+    let permits = context.app.permits.search(user.id(), network, false, timeout)?;
+    check_again_if_late(context, user).map(|()| permits)
 }
 
 /// The response with the number of files that are now as the request asks, and those that the user does not have.
