@@ -1,8 +1,6 @@
 //! The tokens of mails that confirm an address, opened and sealed here by an implementation of their own: what is
 //! changed, expired or sealed for anything else is refused, and seal keys can be exchanged.
 
-use std::fmt::Display;
-
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 use base64::Engine;
@@ -16,14 +14,17 @@ const A: &str = "a-key-for-confirmations-0123456789abcdef";
 const B: &str = "b-key-for-confirmations-0123456789abcdef";
 const KEYS: &str = "CLOAKROOM_SEAL_KEYS";
 
+const REGISTRATION: u8 = 1;
+const CHANGE: u8 = 2;
+
 /// A token in its parts.
 #[derive(Clone)]
 struct Token {
+    kind: u8,
     key: String,
     purpose: Vec<u8>,
     installation: Vec<u8>,
-    /// JSON: what it confirms, and the second of its expiry.
-    plain: String,
+    plain: Vec<u8>,
 }
 
 /// Version and id of a key, the key, and what is authenticated.
@@ -31,7 +32,7 @@ fn sealing(token: &Token) -> ([u8; 9], Aes256Gcm, Vec<u8>) {
     let derive = |label: &str| Sha256::digest(format!("{label}{}", token.key));
     let mut prefix = [1; 9];
     prefix[1..].copy_from_slice(&derive("cloakroom sealing key id:")[..8]);
-    let parts = [&prefix[..], &token.purpose, &token.installation];
+    let parts = [&prefix[..], &token.purpose, &[token.kind], &token.installation];
     (prefix, Aes256Gcm::new(&derive("cloakroom sealing key:")), parts.concat())
 }
 
@@ -40,30 +41,25 @@ impl Token {
         let bytes = URL_SAFE_NO_PAD.decode(text).expect("base64");
         let installation: uuid::Uuid = api.database.value("SELECT id FROM installation");
         let mut token = Token {
+            kind: bytes[0],
             key: key.to_owned(),
             purpose: b"cloakroom e-mail confirmation:".to_vec(),
             installation: installation.as_bytes().to_vec(),
-            plain: String::new(),
+            plain: Vec::new(),
         };
         let (prefix, cipher, aad) = sealing(&token);
-        assert_eq!(bytes[..9], prefix);
-        let nonce = Nonce::from(<[u8; 12]>::try_from(&bytes[9..21]).expect("a nonce"));
-        let payload = Payload { msg: &bytes[21..], aad: &aad };
-        let plain = cipher.decrypt(&nonce, payload).expect("sealed by this key");
-        token.plain = String::from_utf8(plain).expect("UTF-8");
+        assert_eq!(bytes[1..10], prefix);
+        let nonce = Nonce::from(<[u8; 12]>::try_from(&bytes[10..22]).expect("a nonce"));
+        let payload = Payload { msg: &bytes[22..], aad: &aad };
+        token.plain = cipher.decrypt(&nonce, payload).expect("sealed by this key");
         token
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.sealed(self.plain.as_bytes())
-    }
-
-    /// The bytes of a token of which this is sealed.
-    fn sealed(&self, plain: &[u8]) -> Vec<u8> {
         let (prefix, cipher, aad) = sealing(self);
-        let payload = Payload { msg: plain, aad: &aad };
+        let payload = Payload { msg: &self.plain, aad: &aad };
         let sealed = cipher.encrypt(&Nonce::from([7; 12]), payload).expect("sealed");
-        [&prefix[..], &[7; 12], &sealed].concat()
+        [&[self.kind], &prefix[..], &[7; 12], &sealed].concat()
     }
 
     fn text(&self) -> String {
@@ -77,19 +73,12 @@ impl Token {
     }
 
     fn expiry(&self) -> u64 {
-        let plain: Value = serde_json::from_str(&self.plain).expect("JSON");
-        plain[1].as_u64().expect("a second")
-    }
-
-    /// The same with another text in the place of one that it has.
-    fn replacing(&self, one: &str, other: &str) -> String {
-        assert!(self.plain.contains(one), "{}", self.plain);
-        self.with(|token| token.plain = self.plain.replace(one, other))
+        u64::from_be_bytes(self.plain[20..28].try_into().expect("eight bytes"))
     }
 
     /// The same with another second of expiry.
-    fn expiring(&self, at: impl Display) -> String {
-        self.replacing(&self.expiry().to_string(), &at.to_string())
+    fn expiring(&self, at: u64) -> String {
+        self.with(|token| token.plain[20..28].copy_from_slice(&at.to_be_bytes()))
     }
 }
 
@@ -100,12 +89,12 @@ fn what_is_changed_cut_expired_or_sealed_for_anything_else_is_refused() {
     begin(&api, "bob", "bob@example.com").expect(201);
     let good = token(&mail_to(&smtp, "bob@example.com", CONFIRM, 1));
     let opened = Token::open(&api, &good, A);
-    assert!(opened.plain.starts_with("[{\"Registration\":"), "{}", opened.plain);
+    assert_eq!(opened.kind, REGISTRATION);
     assert!((now() + 47 * 3600..=now() + 48 * 3600).contains(&opened.expiry()));
     api.update_me(&ann, json!({"email": "ann2@example.com"})).expect(200);
     let wish = token(&mail_to(&smtp, "ann2@example.com", CONFIRM, 1));
     let change = Token::open(&api, &wish, A);
-    assert!(change.plain.starts_with("[{\"Change\":"), "{}", change.plain);
+    assert_eq!(change.kind, CHANGE);
     let reset = api.reset_token("ann@example.com");
     let sealed = api.new_second_factor(&ann, PASSWORD);
     api.login_with_code("ann", PASSWORD, &sealed.code()).expect(200);
@@ -122,6 +111,7 @@ fn what_is_changed_cut_expired_or_sealed_for_anything_else_is_refused() {
         (ann.refresh.clone(), "a refresh token"),
         (reset, "a reset token"),
         (URL_SAFE_NO_PAD.encode(&sealed), "the sealed secret of a second factor"),
+        (URL_SAFE_NO_PAD.encode([&[REGISTRATION], &sealed[..]].concat()), "the same of this kind"),
         (good.clone() + "x", "longer"),
         (good.clone() + "AAAA", "longer by whole bytes"),
         (good.clone() + "=", "padded"),
@@ -132,21 +122,21 @@ fn what_is_changed_cut_expired_or_sealed_for_anything_else_is_refused() {
         (opened.expiring(now()), "expired"),
         (opened.expiring(now() - 1), "expired for a second"),
         (opened.expiring(0), "expired long ago"),
-        (opened.expiring(-1), "before 1970"),
-        (opened.expiring(i64::MAX), "after all time"),
-        (opened.expiring(u64::MAX), "after more than that"),
-        (opened.replacing("Registration", "Change"), "of the other kind"),
-        (change.replacing("Change", "Registration"), "of the other kind, too"),
-        (opened.replacing("Registration", "Other"), "of no kind"),
+        (opened.expiring(u64::MAX), "before 1970"),
+        (opened.expiring(i64::MAX.unsigned_abs()), "after all time"),
+        (opened.with(|token| token.kind = CHANGE), "of the other kind"),
+        (change.with(|token| token.kind = REGISTRATION), "of the other kind, too"),
+        (opened.with(|token| token.kind = 3), "of no kind"),
+        (opened.with(|token| token.kind = 0), "of no kind, either"),
         (opened.with(|token| token.purpose.clear()), "for no purpose"),
         (opened.with(|token| token.installation = vec![0; 16]), "of another installation"),
         (opened.with(|token| token.key = B.to_owned()), "by another key"),
-        (opened.replacing("\"email\"", "\"other\""), "without its address"),
-        (change.replacing("\"version\"", "\"other\""), "without its version"),
-        (opened.with(|token| token.plain.truncate(28)), "with half of its text"),
-        (opened.with(|token| token.plain.push('0')), "with more than its text"),
+        (opened.with(|token| token.plain.truncate(28)), "without its texts"),
+        (opened.with(|token| token.plain.truncate(27)), "without its times"),
+        (opened.with(|token| token.plain.push(0)), "with another text"),
+        (change.with(|token| token.plain.push(0)), "with another text, too"),
         (opened.with(|token| token.plain.clear()), "empty"),
-        (URL_SAFE_NO_PAD.encode(opened.sealed(b"\xff")), "with a text that is no UTF-8"),
+        (opened.with(|token| token.plain[28] = 0xff), "with a text that is no UTF-8"),
     ] {
         refused(&text, why);
     }
