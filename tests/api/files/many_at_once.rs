@@ -140,6 +140,23 @@ fn a_thousand_files_that_are_deleted_keep_the_bounds_of_deleted_ones() {
     assert!(api.database.count(&format!("{OF_FILES} 'file.delete'")) <= 100);
 }
 
+/// An own quota may be the greatest number that there is.
+#[test]
+fn who_has_no_limit_of_files_deletes_many_and_expires_what_is_old() {
+    let (api, [root, ann]) = Server::with_users(&[], ["root", "ann"]);
+    api.update_user(&root, ann.id(), json!({"file_quota": i64::MAX})).expect(200);
+    let files = ["a", "b"].map(|name| api.new_file(&ann, name, name));
+    api.delete_files(&ann, &[&files[0], &files[1]]).expect(200).has(json!({"deleted": 2}));
+    // The second looked at by the list of deleted files is the first that was deleted.
+    let listed = api.list_files(&ann, "deleted=true").expect(200).json();
+    assert_eq!(names_of(&listed["items"], "filename"), ["b", "a"]);
+    api.database.run(
+        "UPDATE users SET deleted_bytes = 5000000000 WHERE username = 'ann';
+         UPDATE deleted_files SET deleted_at = now() - interval '30 days'",
+    );
+    wait_until(|| api.database.count("deleted_files") == 0);
+}
+
 #[test]
 fn without_a_time_for_restoring_many_files_go_for_good() {
     let (api, [ann]) = Server::with_users(&[("CLOAKROOM_TRASH_DAYS", "0")], ["ann"]);
@@ -228,6 +245,15 @@ fn where_anyone_may_register_new_accounts_publish_for_themselves_alone() {
     }
     assert_eq!(listed(&api.published(&ann, "").expect(200)), ["of old", "of ann"]);
     assert_eq!(listed(&api.published(&new, "").expect(200)), ["of new", "of old", "of ann"]);
+    // Somebody vouches for who has an identity at a provider.
+    let identity = |it: &str| {
+        format!(
+            "UPDATE users SET identity_issuer = {it}, identity_subject = {it} WHERE username = 'new'"
+        )
+    };
+    api.database.run(&identity("'x'"));
+    assert_eq!(listed(&api.published(&ann, "").expect(200)), ["of new", "of old", "of ann"]);
+    api.database.run(&identity("NULL"));
     let invited = api.beside(&[PUBLIC, ("CLOAKROOM_REGISTRATION", "off")]);
     let all = invited.published(&ann, "").expect(200);
     assert_eq!(listed(&all), ["of new", "of old", "of ann"]);

@@ -64,7 +64,9 @@ fn text_that_is_not_utf_8_is_told_so() {
     let mut told = 0;
     for operation in Operation::all(&document) {
         let parameters = operation.parameters().filter(|one| one["in"] == "query");
-        for parameter in parameters.filter_map(|one| one["name"].as_str()) {
+        let names = parameters.filter_map(|one| one["name"].as_str());
+        // Beside `Authorization` a view token is not looked at.
+        for parameter in names.filter(|name| *name != "view") {
             // An id in the path is read before the query.
             let path = operation.path.replace("{file_id}", &uuid(1));
             let path = format!("{path}?{parameter}=");

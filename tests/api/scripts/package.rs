@@ -75,6 +75,7 @@ fn the_settings_for_a_team_are_those_that_the_package_the_images_and_run_begin_w
         ("CLOAKROOM_PUBLIC_LIST", "on"),
         ("CLOAKROOM_STORAGE_QUOTA", ""),
         ("CLOAKROOM_USER_STORAGE_QUOTA", ""),
+        ("CLOAKROOM_DELETED_QUOTA", ""),
     ];
     assert_eq!(assignments(team, ""), expected);
     // The other scripts read them there.

@@ -222,6 +222,9 @@ fn a_run_has_settings_for_a_team_unless_others_are_set() {
     let [all, own] = ["STORAGE_QUOTA", "USER_STORAGE_QUOTA"]
         .map(|name| shown(&printed, name).parse::<u64>().expect("a number"));
     assert!(all > 1 << 20 && own == (all / 10).max(1 << 30), "{all} {own}");
+    assert_eq!(shown(&printed, "DELETED_QUOTA"), (all / 10).to_string());
+    let printed = config(&[("CLOAKROOM_MAX_UPLOAD_SIZE", "900T")]);
+    assert_eq!(shown(&printed, "USER_STORAGE_QUOTA"), (900_u64 << 40).to_string());
     let printed = config(&[
         ("MAX_UPLOAD_SIZE", "5M"),
         ("CLOAKROOM_PUBLIC_LIST", "off"),
