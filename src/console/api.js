@@ -12,12 +12,12 @@ import { texts } from "./texts.js";
 
 /**
  * What the service offers and takes in its present settings, which it writes into the page: `{ registration,
- * passwordResets, emailConfirmation, types, spellings, fileBytes, trashDays, userBytes, userFiles, provider }`. That
- * is: whether people may make accounts of their own and ask for links to new passwords, and must confirm addresses, the
- * media types of files, all names under which files of these types may be sent, the most bytes of a file, for how many
- * days deleted files can be restored, the most bytes and files of an account that has no limits of its own, and the
- * OpenID provider, `{ name, registration, leads }` or `null`: what people know it as, whether it makes accounts, and
- * whether passwords are for administrators only.
+ * passwordResets, emailConfirmation, publicList, types, spellings, fileBytes, trashDays, userBytes, userFiles,
+ * provider }`. That is: whether people may make accounts of their own and ask for links to new passwords, must confirm
+ * addresses, and see what others have published, the media types of files, all names under which files of these types
+ * may be sent, the most bytes of a file, for how many days deleted files can be restored, the most bytes and files of
+ * an account that has no limits of its own, and the OpenID provider, `{ name, registration, leads }` or `null`: what
+ * people know it as, whether it makes accounts, and whether passwords are for administrators only.
  */
 export const service = JSON.parse(document.getElementById("service").textContent);
 
@@ -332,15 +332,17 @@ async function send(method, path, /** @type {any} */ { body, query, signal, tag,
  * A refusal of the API, or no answer at all (`status` 0).
  *
  * `message` is the sentence to show, `reason` the API's stable word, `fields` the sentences of single fields by the
- * API's names, and `retryAt` the time in milliseconds from which a repetition may work, or `null`.
+ * API's names, `retryAt` the time in milliseconds from which a repetition may work, or `null`, and `limit` how many
+ * such requests a minute the service takes, or 0 where it does not say so.
  */
 export class ApiError extends Error {
-  constructor({ status, reason = "", detail = "", hint = "", fields = {}, wait = null }) {
+  constructor({ status, reason = "", detail = "", hint = "", fields = {}, wait = null, limit = 0 }) {
     super(sentenceOf(status, reason, detail, hint, fields));
     this.name = "ApiError";
     this.status = status;
     this.reason = reason;
     this.fields = fields;
+    this.limit = limit;
     this.retryAt = wait == null ? null : Date.now() + wait * 1000;
   }
 }
@@ -364,6 +366,7 @@ export function errorOf(status, header, body) {
     hint: answer.hint ?? (typeof list.hint === "string" ? list.hint : ""),
     fields: fieldsOf(Array.isArray(list) ? list : []),
     wait,
+    limit: Number(header("X-RateLimit-Limit")),
   });
 }
 

@@ -152,7 +152,8 @@ export function skeleton(lines = 3) {
 
 /** What stands where there is nothing yet: a title, a sentence that says what to do, and a button or link for it. */
 export const emptyState = (title, text, action) =>
-  el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), text && el("p", {}, text), action);
+  el("div", { class: "empty" }, icon("hanger"), el("p", { class: "empty-title" }, title), text && el("p", {}, text),
+    action);
 
 /** Refusals that the same request meets again. */
 const FINAL = [403, 404, 413, 422];

@@ -1,25 +1,32 @@
 // Files and folders that are dropped on a page, or chosen. The service has no folders, so each file comes by its plain
-// name.
+// name, and its path becomes its description.
 
-import { append, el } from "./dom.js";
+import { append, el, isInField } from "./dom.js";
+import { localTime } from "./format.js";
 import { hasFiles } from "./frame.js";
-import { texts } from "./texts.js";
+import { files as fileTexts } from "./texts/files.js";
 import { MAX_WAITING, readable } from "./uploads.js";
 
 /** What operating systems keep in folders for themselves, in lower case. */
 const SYSTEM_FILES = [".ds_store", "desktop.ini", "thumbs.db"];
+/** Characters that no description may have. */
+const UNUSUAL = /[\p{Cc}\p{Bidi_Control}]/gu;
 /** Why a file is left out, by the status with which it would be refused. */
 const REASONS = { 413: "large", 415: "type", 422: "unreadable" };
 
 /**
- * Gives `takeFiles(files)` what is dropped anywhere on the page, or `takeFolders(entries)` where there is a folder in
- * it, until `signal` is aborted.
+ * Gives `takeFiles(files)` what is pasted or dropped anywhere on the page, or `takeFolders(entries)` where there is a
+ * folder in it, until `signal` is aborted.
  */
 export function takeDrops({ takeFiles, takeFolders }, signal) {
-  const what = el("p", {}, texts.files.list.drop);
+  const what = el("p", {}, fileTexts.list.drop);
   const veil = el("div", { class: "drop-veil", "aria-hidden": "true", hidden: true }, what);
   append(document.body, veil);
   signal.addEventListener("abort", () => veil.remove());
+  addEventListener("paste", ({ clipboardData }) => {
+    const files = [...clipboardData?.files ?? []];
+    if (files.length && !isInField() && !document.querySelector("dialog[open]")) takeFiles(files.map(named));
+  }, { signal });
   const listen = (type, listener) => addEventListener(type, (event) => {
     if (hasFiles(event) && !document.querySelector("dialog[open]")) listener(event);
   }, { signal });
@@ -38,19 +45,27 @@ export function takeDrops({ takeFiles, takeFolders }, signal) {
   });
 }
 
+/** A pasted file. Browsers call every screenshot `image.png`, so it is called by the moment. */
+function named(file) {
+  if (file.name !== "image.png") return file;
+  const time = localTime(new Date().toISOString()).replace("T", " ").replaceAll(":", ".");
+  return new File([file], `${fileTexts.list.pasted({ time })}.png`, { type: file.type });
+}
+
 /**
- * Looks through files and folders, `File` or `FileSystemEntry`. Answers `{ files, left }`: the files that can be sent,
- * and how many things are left out for each reason.
+ * Looks through files and folders, `File` or `FileSystemEntry`. Answers `{ files, paths, left }`: the files that can be
+ * sent, the paths of those that lie in folders, and how many things are left out for each reason.
  */
 export async function filesIn(items) {
-  const found = { files: [], left: { type: 0, large: 0, unreadable: 0, empty: 0, system: 0, many: 0 } };
+  const left = { type: 0, large: 0, unreadable: 0, empty: 0, system: 0, many: 0 };
+  const found = { files: [], paths: new Map(), left };
   for (const item of items) await look(item, found);
   return found;
 }
 
 async function look(item, found) {
   if (item.isDirectory) return open(item, found);
-  const { files, left } = found;
+  const { files, paths, left } = found;
   if (SYSTEM_FILES.includes(item.name.toLowerCase())) {
     left.system += 1;
   } else if (files.length >= MAX_WAITING) {
@@ -60,6 +75,8 @@ async function look(item, found) {
       const file = item instanceof File ? item : await new Promise((...settle) => { item.file(...settle); });
       await readable(file);
       files.push(file);
+      const path = item.webkitRelativePath || item.fullPath?.slice(1);
+      if (path?.includes("/")) paths.set(file, path.replace(UNUSUAL, ""));
     } catch (error) {
       left[REASONS[error.status] ?? "unreadable"] += 1;
     }

@@ -1,6 +1,6 @@
-// What is done with one or several files: downloading, making public, deleting, restoring. One request follows another,
-// because the service counts them; whatever takes long is one line in the list of transfers. When files were changed,
-// there is an event `files`.
+// What is done with one or several files: downloading, making public, deleting, restoring. Where the service takes no
+// request for all of them, one follows another, because it counts them; whatever takes long is one line in the list of
+// transfers. When files were changed, there is an event `files`.
 //
 // A download is received by this page and then saved, so its token stays in a header. Browsers keep what is received
 // on disk, so a file need not fit into memory.
@@ -8,33 +8,53 @@
 import { ApiError, currentUser, del, get, loaded, post, put, service } from "./api.js";
 import { download, save } from "./contents.js";
 import { button } from "./controls.js";
-import { confirmDialog } from "./dialogs.js";
+import { confirmDialog, formDialog } from "./dialogs.js";
 import { el, isInField, nameText } from "./dom.js";
-import { formatClock, formatNumber } from "./format.js";
+import { formatClock, formatDateTime, formatNumber } from "./format.js";
+import { field } from "./forms.js";
 import { notify, notifyError, takeAway } from "./frame.js";
 import { texts } from "./texts.js";
+import { files as fileTexts } from "./texts/files.js";
 import { addTransfers, dismiss, isTemporary, transferChanged, waitOut } from "./transfers.js";
 import "./tray.js";
 
-const t = texts.files.actions;
+const t = fileTexts.actions;
 /** Milliseconds after which it is in the list of transfers. Most is done by then. */
 const LISTED_AFTER = 800;
 
-/** By names, which are those of their texts: `send(file, options)`, and `fits(file)` where it is not for all files. */
+/**
+ * By names, which are those of their texts: `send(file, options)`, or `all(ids)` where one request is for up to 1,000
+ * files, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and answers them or nothing.
+ * What a page adds here may be about anything that has an `id` and a name, `filename`.
+ */
 export const ACTIONS = {
   download: { drawing: "download", send: receive },
-  link: { drawing: "link" }, // `file-links.js` makes them, and asks how
-  publish: { send: ({ id }) => put(`/uploads/${id}`, { is_public: true }), fits: (file) => !file.is_public },
-  hide: { send: ({ id }) => put(`/uploads/${id}`, { is_public: false }), fits: (file) => file.is_public },
+  link: { drawing: "link" }, // `file-links.js` makes them, and asks how; then there is an event `links`
+  rename: { prepare: rename },
+  publish: { all: (ids) => post("/uploads/update", { ids, is_public: true }), fits: (file) => !file.is_public },
+  hide: { all: (ids) => post("/uploads/update", { ids, is_public: false }), fits: (file) => file.is_public },
   restore: { send: ({ id }) => post(`/uploads/${id}/restore`) },
-  delete: { drawing: "trash", kind: "danger", send: (file) => remove(file) },
-  purge: { drawing: "trash", kind: "danger", send: (file) => remove(file, { permanently: true }) },
+  delete: { drawing: "trash", kind: "danger", all: (ids) => post("/uploads/delete", { ids }) },
+  purge: { drawing: "trash", kind: "danger", send: ({ id }) => remove(`/uploads/${id}`, { permanently: true }) },
+  end: { kind: "danger", send: ({ id, file_id: file }) => remove(`/uploads/${file}/links/${id}`) }, // of links
 };
 
-/** A file that is gone already has been deleted. */
-function remove({ id }, query) {
-  return del(`/uploads/${id}`, { query }).catch((error) => {
-    if (error.reason !== "FILE_NOT_FOUND") throw error;
+/** Asks for the new name of a file, whose ending is not selected, so that typing keeps it. */
+async function rename([{ id, filename }]) {
+  const { title, label, busy } = t.rename;
+  const name = field({ name: "filename", label: t.rename.name, value: filename, required: true, maxlength: 255,
+    autocomplete: "off" });
+  const end = filename.lastIndexOf(".") > 0 ? filename.lastIndexOf(".") : filename.length;
+  name.input.addEventListener("focus", () => name.input.setSelectionRange(0, end), { once: true });
+  const isDone = await formDialog(title, { fields: [name], label, busy,
+    submit: (values) => put(`/uploads/${id}`, values) });
+  if (isDone) dispatchEvent(new Event("files"));
+}
+
+/** What is gone already has been deleted. */
+function remove(path, query = {}) {
+  return del(path, { query }).catch((error) => {
+    if (!["FILE_NOT_FOUND", "LINK_NOT_FOUND"].includes(error.reason)) throw error;
   });
 }
 
@@ -59,21 +79,27 @@ async function receive({ id, filename }, { signal, progress }) {
  * Does one of `ACTIONS` with files, after a question if it has one, unless all of it can be undone, and calls `begun()`
  * when it begins. Answers, when it has ended, with how many files it was done. What fails is said here.
  */
-export async function act(wanted, files, begun = () => {}) {
+export async function act(wanted, given, begun = () => {}) {
+  const files = await (ACTIONS[wanted].prepare?.(given) ?? given);
+  if (!files) return 0;
   if (wanted === "link") {
     const { share } = await loaded(import("./file-links.js"));
-    return Number(await share(files));
+    const isMade = await share(files);
+    if (isMade) dispatchEvent(new Event("links"));
+    return Number(isMade);
   }
   const name = wanted === "delete" && service.trashDays === 0 ? "purge" : wanted;
   const { label, title, text } = t[name];
   const one = files.length === 1 && files[0];
   if (title && (name !== "delete" || await haveLinks(files))) {
-    const question = el("span", {}, one && nameText(one.filename), text({ one, service }));
+    const until = one && formatDateTime(one.expires_at);
+    const question = el("span", {}, one && nameText(one.filename), text({ one, service, until }));
     const options = { label, danger: ACTIONS[name].kind === "danger", act() {} };
-    if (!(await confirmDialog(title(one ? t.one : whatOf(files)), question, options))) return 0;
+    if (!(await confirmDialog(title(one ? t[name].one ?? t.one : whatOf(name, files)), question, options))) return 0;
   }
   begun();
-  const transfer = { kind: name, name: t[name].doing(whatOf(files)), isHidden: true, file: name === "download" && one };
+  const transfer = { kind: name, name: t[name].doing(whatOf(name, files)), isHidden: true,
+    file: name === "download" && one };
   const ended = run(transfer, name, files);
   addTransfers([transfer]);
   const list = () => {
@@ -104,21 +130,26 @@ async function run(transfer, name, files) {
     stop.abort();
   };
   tell({ state: "running", error: "", moved: 0, size: files.reduce((sum, file) => sum + weigh(file), 0), cancel });
-  for (const file of files) {
+  const { all, send } = ACTIONS[name];
+  for (const group of all ? [files] : files.map((file) => [file])) {
     const before = transfer.moved;
     const progress = (bytes) => tell({ moved: before + bytes });
     const attempt = () => {
       goOn();
-      return ACTIONS[name].send(file, { signal: stop.signal, progress });
+      return all ? all(group.map(({ id }) => id)) : send(group[0], { signal: stop.signal, progress });
     };
     try {
-      await patiently(attempt, stop.signal, wait);
-      done.push(file);
+      const { missing = [] } = (await patiently(attempt, stop.signal, wait)) ?? {};
+      const gone = new Set(name === "delete" ? [] : missing); // what is gone has been deleted
+      for (const file of group) {
+        if (gone.has(file.id)) failed.push({ file, reason: texts.errors.FILE_NOT_FOUND });
+        else done.push(file);
+      }
     } catch (error) {
-      if (!stop.signal.aborted) failed.push({ file, reason: reasonOf(name, error) });
+      if (!stop.signal.aborted) failed.push(...group.map((file) => ({ file, reason: reasonOf(name, error) })));
     }
     if (stop.signal.aborted) break;
-    tell({ moved: before + weigh(file) });
+    tell({ moved: before + (all ? group.length : weigh(group[0])) });
   }
   if (currentUser()?.id !== owner) return 0;
   if (!stop.signal.aborted) {
@@ -146,18 +177,20 @@ export async function patiently(send, signal, begin = undefined) {
 
 /** Says what has been done, with a button that undoes a deletion, and what has not. */
 function say(name, files, done, failed) {
-  const { done: participle } = t[name];
+  const { done: participle, said = t.done } = t[name];
+  const one = files.length === 1;
   if (done.length > 0 && name !== "download") {
-    const action = name === "delete" && button(t.undo, { kind: "quiet", "aria-label": t.undo_of({ what: whatOf(done) }),
-      "aria-keyshortcuts": "Control+Z Meta+Z", on: { click: () => undo(deletion) } });
-    const notice = notify(t.done({ what: whatOf(done, files), n: done.length, participle }), { action });
+    const action = name === "delete" && button(t.undo, { kind: "quiet",
+      "aria-label": t.undo_of({ what: whatOf(name, done) }), "aria-keyshortcuts": "Control+Z Meta+Z",
+      on: { click: () => undo(deletion) } });
+    const notice = notify(said({ what: whatOf(name, done, files), n: done.length, one, participle }), { action });
     const deletion = { files: done, notice };
     if (action) deletions.push(deletion);
   }
   if (failed.length === 0) return;
   const [{ reason }, ...others] = failed;
   const isSame = others.every((other) => other.reason === reason);
-  const detail = t.failed({ what: whatOf(failed.map(({ file }) => file), files), n: failed.length, participle,
+  const detail = t.failed({ what: whatOf(name, failed.map(({ file }) => file), files), n: failed.length, participle,
     reason: isSame ? reason : t.see_list });
   notifyError(new ApiError({ status: null, detail }));
 }
@@ -189,11 +222,12 @@ addEventListener("restored", (/** @type {CustomEvent} */ { detail: restored }) =
   deletions.splice(0, Infinity, ...deletions.filter(({ files, notice }) => files.length && notice.isConnected));
 });
 
-/** "keys.txt", "12 files" or "3 of 12 files". */
-function whatOf(some, all = some) {
+/** "keys.txt", "12 files", "3 of 12 files" or "3 of 12 links". */
+function whatOf(name, some, all = some) {
   if (all.length === 1) return all[0].filename;
   const count = formatNumber(all.length);
-  return t.files({ count: some.length < all.length ? t.of({ done: formatNumber(some.length), all: count }) : count });
+  const part = some.length < all.length && t.of({ done: formatNumber(some.length), all: count });
+  return (t[name].many ?? t.files)({ count: part || count });
 }
 
 function reasonOf(name, error) {

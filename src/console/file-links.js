@@ -1,55 +1,21 @@
-// Links to files: making them, for one file or several at once, showing them once, and ending them.
+// Links to files: making them, for one file or several at once, copying them, and showing them once.
 
-import { ApiError, currentUser, del, get, post } from "./api.js";
-import { button, copy, copyButton, load, section } from "./controls.js";
-import { confirmDialog, dialog, formDialog } from "./dialogs.js";
-import { el, nameText, replace } from "./dom.js";
+import { ApiError, currentUser, post } from "./api.js";
+import { button, copy, copyButton } from "./controls.js";
+import { dialog, formDialog } from "./dialogs.js";
+import { el, icon, nameText, replace } from "./dom.js";
 import { patiently, problemsOf } from "./file-actions.js";
-import { formatClock, formatDateTime, formatNumber, formatRelative, timeText } from "./format.js";
+import { isPicture } from "./file-type.js";
+import { formatClock, formatDateTime, formatNumber } from "./format.js";
 import { field } from "./forms.js";
 import { notify } from "./frame.js";
-import { table } from "./tables.js";
 import { oneFile } from "./texts/one-file.js";
 
 const t = oneFile.links;
 /** The longest life of a link, in minutes. */
 const LONGEST = 43_200;
-
-const columnsOf = (refresh) => [
-  { label: t.of_file, main: true, cell: ({ file_id: id, filename }) =>
-    el("a", { class: "clamp", href: `/console/files/${id}` }, nameText(filename)) },
-  { label: t.expires, cell: ({ expires_at: until }) => el("span", {}, el("span", { class: "nowrap" }, timeText(until)),
-    " ", el("span", { class: "nowrap" }, "(", timeText(until, formatRelative), ")")) },
-  { label: t.used, cell: ({ last_used_at: used }) => timeText(used) ?? el("span", { class: "soft" }, t.unused) },
-  { label: t.mode, cell: ({ inline }) => (inline ? t.is_inline : t.is_saved) },
-  { label: t.actions, hideLabel: true, cell: (link) => button(t.end, { kind: "quiet danger",
-    "aria-label": t.end_of({ name: link.filename, until: formatDateTime(link.expires_at) }),
-    "data-key": `end-${link.id}`, on: { click: () => endLink(link, refresh) } }) },
-];
-
-/** A list of all links, or of those to one file. `empty` is as in `table`. Answers `{ element, refresh() }`. */
-export function linkList(/** @type {any} */ { caption, empty, file }, signal) {
-  const element = el("div", { class: "brief-list" });
-  const refresh = () => load(element, {
-    signal,
-    waiting: list.waiting(file ? 3 : 8),
-    work: () => get("/links", {}, signal),
-    show: ({ links }) => list.show(links.filter(({ file_id: id }) => !file || id === file.id)),
-  });
-  const [name, expires, ...others] = columnsOf(refresh);
-  const columns = file ? [{ ...expires, main: true }, ...others] : [name, expires, ...others];
-  const list = table({ caption, columns, empty, keeps: true });
-  refresh();
-  return { element, refresh };
-}
-
-/** The part of a file's page about its links. */
-export function linksSection(file, signal) {
-  const empty = { title: "", text: t.none_title };
-  const { element, refresh } = linkList({ caption: t.title, empty, file }, signal);
-  const make = button(t.make, { drawing: "link", on: { click: async () => await share([file]) && refresh() } });
-  return section(t.title, { lead: t.lead, actions: [make] }, element);
-}
+/** The choice of a life that is none of the usual ones. */
+const OTHER = "other";
 
 /** Makes a link to each of some files as the person wishes, copies them, and shows them. Answers whether it has. */
 export async function share(files) {
@@ -61,27 +27,42 @@ export async function share(files) {
   if ((!isDone && !made.links.length) || currentUser()?.id !== owner) return false;
   const tried = new Set([...made.links, ...made.failed].map(({ file }) => file));
   for (const file of files) if (!tried.has(file)) made.failed.push({ file, reason: t.given_up });
-  await (files.length === 1 ? showLink(made) : showLinks(made));
+  if (files.length > 1) await showLinks(made);
+  else if (made.isCopied) sayCopied(made);
+  else await showLink(made);
   return true;
 }
 
+/** Says that a link has been copied, which is all that most want, and offers to show it. */
+function sayCopied(made) {
+  const [{ file, page, until }] = made.links;
+  const show = button(t.show, { kind: "quiet", on: { click: () => showLink(made) } });
+  notify([icon("check"), " ", nameText(file.filename), t.copied_of({ until })], {
+    action: [shareButton({ title: file.filename, url: page }, "quiet"), show] });
+}
+
 function askForLinks(files, made, signal) {
+  const amount = field({ name: "amount", label: t.amount, type: "number", value: 7, min: 1, step: 1, required: true,
+    names: ["expires_in_minutes"], isHidden: true });
+  const unit = field({ name: "unit", label: t.unit, type: "select", options: t.units, value: "1440", required: true,
+    isHidden: true });
+  const life = field({ name: "life", label: t.life, type: "select", options: t.lives, value: "10080", required: true });
+  life.input.addEventListener("change", () => [amount, unit].forEach((each) => each.show(life.value() === OTHER)));
   const said = el("p", { class: "small soft", role: "status" });
   const title = files.length === 1 ? [t.make_title, " ", nameText(files[0].filename)]
     : t.make_many({ count: formatNumber(files.length) });
   return formDialog(title, {
     text: t.make_text,
     fields: [
-      { name: "amount", label: t.amount, type: "number", value: 7, min: 1, step: 1, required: true,
-        names: ["expires_in_minutes"] },
-      { name: "unit", label: t.unit, type: "select", options: t.units, value: "1440", required: true },
-      { name: "inline", label: t.inline, type: "checkbox", hint: t.inline_hint },
+      life, amount, unit,
+      { name: "inline", label: t.inline, type: "checkbox", hint: t.inline_hint, value: files.every(isPicture) },
       said,
     ],
     label: t.copy_new,
     busy: t.making,
-    submit: async ({ amount, unit, inline }) => {
-      const minutes = Math.round(amount * unit);
+    submit: async (values) => {
+      const { inline } = values;
+      const minutes = values.life === OTHER ? Math.round(values.amount * values.unit) : Number(values.life);
       const isPossible = minutes >= 1 && minutes <= LONGEST;
       if (!isPossible) throw new ApiError({ status: 422, fields: { amount: t.out_of_range } });
       await makeLinks(files, { expires_in_minutes: minutes, inline }, { made, said, signal });
@@ -120,39 +101,48 @@ const textOf = (links) => (links.length === 1 ? links[0].page
   : links.map(({ file, page }) => `${file.filename}\n${page}\n`).join("\n"));
 
 /**
- * Shows the addresses of a new link, the only time that anybody sees them. They are not closed by accident. Where the
- * first has not been copied, its text is selected.
+ * Shows the addresses of a new link. They are not closed by accident where the first has not been copied; then its text
+ * is selected.
  */
 function showLink({ links, isCopied }) {
   const [{ file, page, direct, until }] = links;
   return showMade(t.made_title, [
-    el("p", {}, (isCopied ? t.copied : t.made)({ until })),
+    isCopied ? copiedText(t.copied({ until })) : el("p", {}, t.made({ until })),
     addressField(t.page, page, isCopied ? "button" : "input"),
-    addressField(t.file, direct),
-  ], { title: file.filename, url: page });
+    el("details", { class: "more" }, el("summary", {}, t.programs), addressField(t.file, direct)),
+  ], { shared: { title: file.filename, url: page }, keep: !isCopied });
 }
+
+const copiedText = (text) => el("p", { class: "copied" }, el("span", { class: "copied-sign" }, icon("check")), text);
 
 /** The same of several, which are one text. */
 function showLinks({ links, failed, isCopied }) {
   const text = textOf(links);
   const { element, input } = field({ name: "links", label: t.list, type: "textarea", value: text, readonly: true,
-    optional: false });
-  input.addEventListener("focus", () => input.select());
+    optional: false, rows: Math.min(12, links.length * 3), wrap: "off" });
+  input.addEventListener("focus", () => {
+    input.select();
+    requestAnimationFrame(() => { input.scrollTop = 0; });
+  });
   const until = links[0]?.until;
   return showMade(t.made_titles({ n: links.length, count: formatNumber(links.length) }), [
-    until && el("p", {}, (isCopied ? t.all_copied : t.all_made)({ until })),
+    until && (isCopied ? copiedText(t.all_copied({ until })) : el("p", {}, t.all_made({ until }))),
     until && [element, el("p", {}, copyButton(text, t.copy_all, { kind: isCopied ? "" : "primary" }))],
     failed.length > 0 && el("div", { class: "error-box" }, el("p", {}, t.failed), problemsOf(failed)),
-  ], until && { text });
+  ], { shared: until && { text }, keep: true });
 }
 
-/** A dialog with new links. On phones they can be handed to another app; `shared` is what, if there are any. */
-function showMade(title, content, shared) {
-  const handOn = () => navigator.share(shared).catch((error) => { if (error.name !== "AbortError") throw error; });
-  const box = dialog(title, [content, el("div", { class: "dialog-actions" },
-    navigator.canShare?.(shared) && button(t.share, { kind: "primary", act: handOn }),
-    button(t.done, { act: () => box.close() }))], { keep: true, wide: true });
+/** A dialog with new links, of which `shared` is what can be handed to another app, if there is any. */
+function showMade(title, content, { shared, keep }) {
+  const box = dialog(title, [content, el("div", { class: "dialog-actions" }, shareButton(shared),
+    button(t.done, { kind: "primary", act: () => box.close() }))], { keep, wide: true });
   return box.result;
+}
+
+/** On phones, a button that hands something to another app. */
+function shareButton(shared, kind = "") {
+  const handOn = () => navigator.share(shared).catch((error) => { if (error.name !== "AbortError") throw error; });
+  return navigator.canShare?.(shared) && button(t.share, { kind, act: handOn });
 }
 
 /** An address of this service with a button that copies it. `focused` says which of the two gets the focus, if any. */
@@ -162,17 +152,4 @@ function addressField({ label, hint, copy: words }, value, focused = "") {
   input.addEventListener("focus", () => input.select());
   input.after(copyButton(value, words, { "data-focus": focused === "button" }));
   return element;
-}
-
-/** Ends a link after a question, and shows its list anew. */
-async function endLink({ id, file_id: file, filename, expires_at: expiry }, refresh) {
-  const act = async () => {
-    await del(`/uploads/${file}/links/${id}`).catch((error) => {
-      if (error.reason !== "LINK_NOT_FOUND") throw error;
-    });
-    notify(t.ended);
-  };
-  const question = el("span", {}, nameText(filename), t.end_text({ until: formatDateTime(expiry) }));
-  const options = { label: t.end_label, busy: t.ending, danger: true, act };
-  if (await confirmDialog(t.end_title, question, options)) refresh();
 }

@@ -4,27 +4,17 @@
 import { get, service } from "./api.js";
 import { followChanges } from "./changes.js";
 import { buttonLink, errorParts, load } from "./controls.js";
-import { append, el, nameText, replace, svg } from "./dom.js";
-import { isPattern, isText } from "./file-type.js";
+import { append, el, nameText, replace } from "./dom.js";
+import { isPattern } from "./file-type.js";
 import { formatDate, timeText } from "./format.js";
+import { markOf } from "./marks.js";
 import { query as currentQuery, withQuery } from "./router.js";
 import { selection } from "./selection.js";
 import { asked, filters, leaveEmptyPage, numbered, pager, table } from "./tables.js";
-import { texts } from "./texts.js";
 import { typeName } from "./texts/file-types.js";
+import { files as fileTexts } from "./texts/files.js";
 
-const t = texts.files.list;
-/** The marks of types. */
-const SHEET = "M5 2.5h6.5L15 6v11.5H5z M11.5 2.5V6H15";
-const MARKS = {
-  archive: "M2.5 4h15v3.5h-15z M3.5 7.5v9h13v-9 M8 10.5h4",
-  pdf: `${SHEET} M6.8 15v-4H8a1.2 1.2 0 0 1 0 2.4H6.8 M10.2 11v4q2 0 2-2t-2-2 M13.6 13v-2`,
-  picture: "M2.5 4h15v12h-15z M2.5 13.5 7 9l3.5 3.5L13 10.5l4.5 3.5 M13.5 8a.7.7 0 1 0 0-1.4.7.7 0 0 0 0 1.4z",
-  sheet: SHEET,
-  text: `${SHEET} M7.5 9.5h5 M7.5 12h5 M7.5 14.5h3`,
-};
-const ARCHIVE = /^application\/(zip|gzip|vnd\.rar|x-(7z|rar|tar|bzip2).*)$/;
-
+const t = fileTexts.list;
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
  * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
@@ -88,27 +78,11 @@ export function fileList(context, /** @type {any} */ given) {
 }
 
 /** The name of a file, in `link` where it is given, between the mark of its type and what else there is to say. */
-export function nameCell(/** @type {any} */ file, link = el("span")) {
-  return el("div", { class: "file-name" }, markOf(file),
+export function nameCell(/** @type {any} */ file, link = el("span"), mark = markOf(file)) {
+  return el("div", { class: "file-name" }, mark,
     el("div", {}, append(link, nameText(file.filename)),
       file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
       file.description && el("span", { class: "file-description cut", dir: "auto" }, file.description)));
-}
-
-/** The mark of the type of a file, with its name for screen readers and the pointer. */
-function markOf({ content_type: type, filename }) {
-  const name = typeName(type, filename);
-  const kind = kindOf(type);
-  const drawing = svg("svg", { class: "icon", viewBox: "0 0 20 20", "aria-hidden": "true" },
-    svg("path", { d: MARKS[kind] }));
-  return el("span", { class: `mark is-${kind}`, role: "img", "aria-label": name, title: name }, drawing);
-}
-
-function kindOf(type) {
-  if (type === "application/pdf") return "pdf";
-  if (type.startsWith("image/")) return "picture";
-  if (isText({ content_type: type })) return "text";
-  return ARCHIVE.test(type) ? "archive" : "sheet";
 }
 
 /** A moment, whose time of day stands only where there is room for it. */

@@ -9,6 +9,9 @@ const PICTURES = ["apng", "avif", "bmp", "gif", "jpeg", "png", "webp"].map((kind
 /** What kind of preview there is of a file, by the type that the API gives it. */
 export const isPicture = ({ content_type: type }) => PICTURES.includes(type);
 export const isText = ({ content_type: type }) => type.startsWith("text/") || type === "application/json";
+/** The element that plays it: `audio`, `video` or none. */
+export const playerFor = ({ content_type: type }) => /^(audio|video)\//.exec(type)?.[1];
+export const hasPreview = (file) => isPicture(file) || isText(file) || Boolean(playerFor(file));
 
 /** What is declared where the browser knows no type: the service finds it out. */
 export const UNKNOWN = "application/octet-stream";

@@ -1,6 +1,7 @@
 // Dates, times, sizes and numbers in the browser's language.
 
 import { el } from "./dom.js";
+import { texts } from "./texts.js";
 
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
@@ -24,7 +25,8 @@ export const formatDate = (text) => (text ? date.format(new Date(text)) : "");
  * English, and screen readers change their voice. `null` for none.
  */
 export const timeText = (text, format = formatDateTime) => text && el("time", { datetime: text, dir: "auto",
-  lang: dateTime.resolvedOptions().locale, title: format !== formatDateTime && formatDateTime(text) }, format(text));
+  lang: dateTime.resolvedOptions().locale,
+  title: ![formatDateTime, formatHour].includes(format) && formatDateTime(text) }, format(text));
 /** A day of the API, such as `2026-01-31`, which is one of UTC. */
 export const formatDay = (text) => day.format(new Date(`${text}T00:00:00Z`));
 /** The time of day of a moment in milliseconds, with seconds. */
@@ -55,6 +57,26 @@ export function formatRelative(text) {
     if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
   }
   return now.format(0, "second");
+}
+
+/** How long it is until a timestamp of the API, to the nearest day, hour or minute, such as "in 7 days". */
+export function formatUntil(text) {
+  const seconds = Math.max(0, (new Date(text).getTime() - Date.now()) / 1000);
+  const [unit, length] = UNITS.slice(3).find(([, each]) => seconds / each > 0.99) ?? ["minute", 60];
+  return relative.format(Math.round(seconds / length), unit);
+}
+
+/** A timestamp that the API has rounded down to the hour, as the hour in which the moment was. */
+export function formatHour(text) {
+  const hour = new Date(text).getTime();
+  return Date.now() - hour < 3_600_000 ? texts.within_hour : dateTime.formatRange(hour, hour + 3_600_000);
+}
+
+/** A number of whole minutes in the largest unit of which it is a multiple, such as "7 days". */
+export function formatDuration(minutes) {
+  const unit = minutes % 1440 === 0 ? "day" : minutes % 60 === 0 ? "hour" : "minute";
+  const format = new Intl.NumberFormat(undefined, { style: "unit", unit, unitDisplay: "long" });
+  return format.format(minutes / { day: 1440, hour: 60, minute: 1 }[unit]);
 }
 
 /** A number of bytes in the unit that suits it (steps of 1,024, as the service counts); below ten with one decimal. */

@@ -9,7 +9,7 @@ import { texts } from "./texts.js";
 /** Holds the brand and the heading of some pages already, which stay until a page is shown. */
 const place = /** @type {any} */ (document.getElementById("page"));
 const side = el("header", { class: "side" });
-/** The sentences at the top of the page that screen readers announce: what was done, and what failed. */
+/** The sentences at the bottom of the page that screen readers announce: what was done, and what failed. */
 const done = el("div", { role: "status" });
 const failed = el("div", { role: "alert" });
 const frame = el("div", { class: "frame" }, side, el("div", { class: "notices" }, done, failed), place);
@@ -18,14 +18,12 @@ const frame = el("div", { class: "frame" }, side, el("div", { class: "notices" }
 let drawn = null;
 
 /** The entries of the navigation, named as their addresses, texts and drawings are. */
-const ENTRIES = ["files", "links", "account"];
+const ENTRIES = ["files", ...(service.publicList ? ["public"] : []), "links", "account"];
 const ADMIN_ENTRIES = ["users", "stats", "audit"];
 
 /** Milliseconds for which a notice of success stays, and one with a button; pointing at it or focusing it keeps it. */
 const STAY = 6000;
 const STAY_WITH_ACTION = 20_000;
-/** Milliseconds within which a notice belongs to the page that comes, as where what was made is shown there. */
-const JUST_SAID = 2000;
 
 /** Whether what is dragged are files. */
 export const hasFiles = (event) => Boolean(event.dataTransfer?.types.includes("Files"));
@@ -100,7 +98,7 @@ function drawSide() {
 
 function group(entries, labelledBy) {
   const links = entries.map((name) => el("li", {}, el("a", { href: `/console/${name}`, "data-section": name },
-    icon(name === "links" ? "link" : name), texts.frame[name])));
+    icon({ links: "link", public: "users" }[name] ?? name), texts.frame[name])));
   return el("ul", { class: "side-links", "aria-labelledby": labelledBy }, links);
 }
 
@@ -188,12 +186,9 @@ export function clearNotices() {
   failed.replaceChildren();
 }
 
-/** A page that is gone to shows no notices of the one before, but those that can still undo something. */
-addEventListener("page", () => {
-  for (const notice of [...done.children, ...failed.children]) {
-    const isOld = performance.now() - Number(/** @type {any} */ (notice).dataset.at) > JUST_SAID;
-    if (isOld && !notice.querySelector("p .button")) takeAway(notice);
-  }
+/** A person who leaves a page has read its notices. Only those that can still undo something stay. */
+addEventListener("departure", () => {
+  for (const notice of [...done.children, ...failed.children]) if (!notice.querySelector("p .button")) takeAway(notice);
 });
 
 /** Takes a notice away. Where it has the focus, that goes to the heading of the page. */
@@ -204,7 +199,7 @@ export function takeAway(notice) {
 }
 
 function add(place, className, parts) {
-  const notice = el("div", { class: className, "data-at": performance.now() }, el("p", {}, parts),
+  const notice = el("div", { class: className }, el("p", {}, parts),
     iconButton(texts.close, "close", { on: { click: () => takeAway(notice) } }));
   place.append(notice);
   return notice;

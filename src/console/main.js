@@ -5,7 +5,7 @@ import { ApiError, currentUser, hasSession, isAdmin, loaded, resumeSession, serv
 import { button, buttonLink, countdown, emptyState, errorBox, pageHead, skeleton } from "./controls.js";
 import { closeDialogs, formDialog, mayLeave } from "./dialogs.js";
 import { el } from "./dom.js";
-import { buildFrame, clearNotices, notifyError, showPage } from "./frame.js";
+import { barePage, buildFrame, clearNotices, notifyError, showPage } from "./frame.js";
 import { go, hideRest, keepQuery, match, query, restoreQuery, startRouter } from "./router.js";
 import { texts } from "./texts.js";
 
@@ -30,6 +30,7 @@ const ROUTES = [
   { path: "/console/files", page: "files", section: "files" },
   { path: "/console/files/deleted", page: "deleted-files", section: "files" },
   { path: "/console/files/:id", page: "file", section: "files" },
+  ...(service.publicList ? [{ path: "/console/public", page: "public", section: "public" }] : []),
   { path: "/console/links", page: "links", section: "links" },
   { path: "/console/account", page: "account-profile", section: "account" },
   { path: "/console/account/password", page: "account-password", section: "account" },
@@ -55,11 +56,13 @@ const load = (page) => PLAIN[page] ?? import(`./pages/${page}.js`);
 
 /** Pages that only say something. */
 const PLAIN = {
-  "not-found": { show: () => plainPage(texts.main.not_found_title, texts.main.not_found) },
+  "not-found": { show: () => plainPage(texts.main.not_found_title,
+    currentUser() ? texts.main.not_found : texts.main.not_found_outside) },
   "not-allowed": { show: () => plainPage(texts.main.not_allowed_title, texts.main.not_allowed) },
 };
 
 function plainPage(title, text, action = buttonLink(texts.main.to_start, "/console")) {
+  if (!currentUser()) return barePage()(title, el("p", {}, text), el("p", { class: "form-actions" }, action));
   return el("div", {}, pageHead(title), emptyState("", text, action));
 }
 

@@ -1,16 +1,17 @@
-// Previews: what a file holds, seen without saving it. A picture is an `<img>` of one of a few types, a text becomes a
-// text node, so nothing in a file can run. Whatever else it is can only be downloaded.
+// Previews: what a file holds, seen without saving it. A picture is an `<img>` of one of a few types, a video or a
+// sound is played, a text becomes a text node, so nothing in a file can run. Whatever else it is can be downloaded.
 
 import { download } from "./contents.js";
 import { button, iconButton, load, section, skeleton } from "./controls.js";
 import { dialog } from "./dialogs.js";
-import { el, nameText, replace } from "./dom.js";
+import { append, el, nameText, replace } from "./dom.js";
 import { act } from "./file-actions.js";
-import { isPicture, isText } from "./file-type.js";
+import { hasPreview, isPicture, isText, playerFor } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { beginningOf, note, textOf } from "./text-preview.js";
 import { typeName } from "./texts/file-types.js";
 import { oneFile } from "./texts/one-file.js";
+import { playerOf, viewAddress } from "./view.js";
 
 const t = oneFile.preview;
 const MIB = 1024 ** 2;
@@ -29,7 +30,7 @@ export function previewSection(file, signal) {
     && button(t.show({ size: formatBytes(size) }), { act: begin });
   if (show) replace(place, show);
   else begin();
-  return (isPicture(file) || isText(file)) && section(t.title, {}, place);
+  return hasPreview(file) && section(t.title, {}, place);
 }
 
 /** Shows the preview of one of some files in a dialog, from which the files beside it can be reached. */
@@ -60,21 +61,25 @@ function preview(place, file, signal, waiting) {
 }
 
 async function contentOf(file, signal) {
-  const { content_type: type, file_size: size } = file;
-  if (!isPicture(file) && !isText(file)) return note(t.none);
+  const { file_size: size } = file;
+  if (!hasPreview(file)) return note(t.none);
   if (size === 0) return note(t.empty);
   if (isPicture(file) && size > LARGEST) return note(t.too_large({ size: formatBytes(size) }));
-  const headers = isText(file) ? beginningOf(size) : {};
-  const { contents } = await download(`/uploads/${file.id}/download`, { headers, signal });
-  if (isText(file)) return textOf(file, await contents.arrayBuffer());
-  return pictureOf(file, new Blob([contents], { type }), signal);
+  if (isPicture(file)) return pictureOf(file, signal);
+  const kind = playerFor(file);
+  if (kind) {
+    const place = el("div", {});
+    const failed = () => replace(place, note(t.unplayable));
+    return append(place, await playerOf(kind, file, { signal, failed }));
+  }
+  const { contents } = await download(`/uploads/${file.id}/download`, { headers: beginningOf(size), signal });
+  return textOf(file, await contents.arrayBuffer());
 }
 
 /** A picture, whose size is known before it is drawn. */
-async function pictureOf({ filename: alt }, contents, signal) {
-  const src = URL.createObjectURL(contents);
-  signal.addEventListener("abort", () => URL.revokeObjectURL(src));
-  const picture = el("img", { class: "preview-picture", src, alt });
+async function pictureOf(file, signal) {
+  const picture = el("img", { class: "preview-picture", src: await viewAddress(file), alt: file.filename });
+  signal.addEventListener("abort", () => picture.removeAttribute("src")); // which ends the loading
   const { type } = await new Promise((resolve) => { picture.onload = picture.onerror = resolve; });
   if (type === "error") return note(t.broken);
   const { naturalWidth: width, naturalHeight: height } = picture;

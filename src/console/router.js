@@ -40,10 +40,14 @@ async function travel({ state }) {
   // Where the person has gone back and forward again while they were asked, they are where they were.
   if (!isFree) return steps ? history.go(-steps) : undefined;
   entry += steps;
+  dispatchEvent(new Event("departure"));
   return show({ scroll: history.state?.scroll ?? 0 });
 }
 
-/** Follows links to pages of the console inside the document, unless the person wants another tab. */
+/**
+ * Follows links to pages of the console inside the document, unless the person wants another tab. Where they lead to
+ * another page, there is an event `departure`, as where the person goes back or forward.
+ */
 async function follow(event) {
   const link = event.target.closest?.("a[href]");
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey;
@@ -52,7 +56,9 @@ async function follow(event) {
   const isConsole = url.pathname === "/console" || url.pathname.startsWith("/console/");
   if (url.origin !== location.origin || !isConsole || (url.hash && url.pathname === location.pathname)) return;
   event.preventDefault();
-  if (await mayLeave()) go(url.pathname + url.search + url.hash);
+  if (!(await mayLeave())) return;
+  if (url.pathname !== location.pathname) dispatchEvent(new Event("departure"));
+  go(url.pathname + url.search + url.hash);
 }
 
 /** Takes what stands behind the path, which may hold the token of a mail, out of the address and the history. */

@@ -5,9 +5,9 @@ import { button, iconButton } from "./controls.js";
 import { el, focusOn, replace } from "./dom.js";
 import { ACTIONS, act } from "./file-actions.js";
 import { formatNumber } from "./format.js";
-import { texts } from "./texts.js";
+import { files as fileTexts } from "./texts/files.js";
 
-const t = texts.files.selection;
+const t = fileTexts.selection;
 /** Files that are asked for at once, and most of them, where those of further pages are selected too. */
 const BATCH = 100;
 const MOST = 1000;
@@ -18,7 +18,7 @@ const MOST = 1000;
  * are hidden while it is shown, so that no row moves. `actions` are names of `ACTIONS`, and `ask({ page, size })`
  * answers another page of the list.
  */
-export function selection({ tools, actions, ask }) {
+export function selection({ tools, actions, ask = undefined }) {
   const count = el("p", { class: "selection-count", tabindex: "-1" });
   const said = el("p", { class: "visually-hidden", role: "status" });
   const more = button("", { kind: "quiet", act: () => picked.addPages(ask) });
@@ -29,7 +29,7 @@ export function selection({ tools, actions, ask }) {
   const buttons = actions.map((name) => {
     const { drawing, kind, fits = () => true } = ACTIONS[name];
     const click = () => act(name, picked.files().filter(fits), () => end(null));
-    return { fits, element: button(texts.files.actions[name].label, { drawing, kind, on: { click } }) };
+    return { fits, element: button(fileTexts.actions[name].label, { drawing, kind, on: { click } }) };
   });
   const clear = iconButton(t.clear, "close", { on: { click: () => end(picked.all) } });
   const bar = el("div", { class: "toolbar selection", role: "group", "aria-label": t.name, hidden: true },

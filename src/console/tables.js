@@ -96,10 +96,13 @@ function headOf({ label, sort, align, hideLabel, head }) {
   };
 }
 
+/** What is compared in an order of the API's. */
+const kindOf = (sort) => (/date$|_at$|login$/.test(sort) ? "time" : /size$|used$/.test(sort) ? "size" : "text");
+
 /** The orders as a list to choose from, in place of the heads of the columns, which narrow screens do not show. */
 function sorterOf(columns) {
   const options = columns.filter(({ sort }) => sort).flatMap(({ label, sort }) =>
-    ["asc", "desc"].map((order) => [`${sort} ${order}`, texts.sorted({ label, order })]));
+    ["asc", "desc"].map((order) => [`${sort} ${order}`, texts.sorted({ label, order, kind: kindOf(sort) })]));
   const { element, input, set } = field({ name: "sort", label: texts.sort, type: "select", options, optional: false });
   element.classList.add("sorter");
   input.addEventListener("change", () => {

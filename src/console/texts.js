@@ -1,7 +1,8 @@
 // The texts that all pages share, and those of the first pages that people see; other pages have theirs in `texts/`.
 // There is one object a page, and a text with values in it is a function of an object.
 
-import { files } from "./texts/files.js";
+const ORDERS = { time: { asc: "oldest first", desc: "newest first" }, text: { asc: "A to Z", desc: "Z to A" },
+  size: { asc: "smallest first", desc: "largest first" } };
 
 export const texts = {
   // Shared by all pages.
@@ -32,7 +33,7 @@ export const texts = {
   refresh: "Refresh the list",
   rows: "Rows",
   sort: "Sort",
-  sorted: ({ label, order }) => `${label}, ${order === "asc" ? "ascending" : "descending"}`,
+  sorted: ({ label, order, kind }) => `${label}, ${ORDERS[kind][order]}`,
   nothing: "Nothing found",
   clear: "Clear filters",
   incomplete: "Complete this date and time.",
@@ -47,6 +48,7 @@ export const texts = {
   set_up_second_factor: "Set one up",
   browser_on: ({ browser, system }) => `${browser} on ${system}`,
   unknown_device: "Unknown device",
+  within_hour: "In the last hour",
 
   // What the API refuses, by its `reason` or, where there is none, its status. What is not listed here is shown in the
   // API's own words.
@@ -101,6 +103,7 @@ export const texts = {
     navigation: "Main",
     administration: "Administration",
     files: "Files",
+    public: "Shared by others",
     links: "Links",
     account: "Account",
     users: "Users",
@@ -124,6 +127,7 @@ export const texts = {
     api_key_use: "Use this key",
     not_found_title: "Page not found",
     not_found: "Check the address, or pick a page from the menu.",
+    not_found_outside: "There is no page at this address. Make sure that it is complete.",
     to_start: "Go to the start page",
     not_allowed_title: "For administrators",
     not_allowed: "Only administrators can open this page.",
@@ -193,6 +197,4 @@ export const texts = {
     submit: "Continue",
     none: "There is no code in this. Copy the link from the mail from its beginning to its end.",
   },
-
-  files,
 };

@@ -4,16 +4,19 @@ import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { append, el, focusOn, nameText, replace } from "./dom.js";
 import { act } from "./file-actions.js";
-import { formatBytes, formatClock, formatNumber } from "./format.js";
-import { texts } from "./texts.js";
+import { formatBytes, formatClock, formatDuration, formatNumber } from "./format.js";
+import { files as fileTexts } from "./texts/files.js";
 import { dismiss, isActive, transferChanged, transfers } from "./transfers.js";
-import { pause } from "./uploads.js";
+import { minutesLeft, pause } from "./uploads.js";
 
-const t = texts.files.transfers;
+const t = fileTexts.transfers;
 /** Milliseconds after which the list folds where all went well. Pointing at it or focusing it keeps it. */
 const STAY = 5000;
-/** The rows by their transfers: `{ element, update() }`. */
+/** Bytes for which each upload counts beside its own: small files take time too. */
+const WEIGHT = 256 * 1024;
+/** The rows by their transfers: `{ element, update() }`; and what stands above those that failed, by their reasons. */
 const rows = new Map();
+const heads = new Map();
 const list = el("ul", { class: "tray-list", id: "transfers", tabindex: "0", "aria-label": t.title });
 const wait = el("p", { class: "note is-warn", hidden: true });
 const toggle = el("button", { type: "button", class: "tray-toggle", "aria-controls": "transfers" });
@@ -90,10 +93,9 @@ function drawList() {
     const row = rowOf(transfer);
     rows.set(transfer, row);
     list.append(row.element);
-    if (transfer.state !== "failed") continue;
-    putFirst(row.element);
-    if (innerWidth > 860) open(true);
+    if (transfer.state === "failed" && innerWidth > 860) open(true);
   }
+  drawFailures();
   const hadFocus = tray.contains(document.activeElement);
   tray.hidden = listed().length === 0;
   document.documentElement.classList.toggle("has-tray", !tray.hidden);
@@ -106,25 +108,30 @@ function drawHead() {
   const done = good.filter(({ state }) => state === "done").length;
   const failed = all.length - good.length;
   const active = someActive();
-  const figures = { done: formatNumber(done), failed: failed && formatNumber(failed), all: formatNumber(all.length),
-    part: partOf(good) };
-  replace(toggle, (active ? t.summary : t.finished)(figures));
+  const minutes = active ? minutesLeft() : 0;
+  replace(toggle, (active ? t.summary : t.finished)({ done: formatNumber(done), all: formatNumber(all.length) }),
+    failed > 0 && el("span", { class: "form-error" }, t.failures({ failed: formatNumber(failed) })),
+    active && ` · ${partOf(good, WEIGHT)}`,
+    minutes > 1 && ` · ${t.left({ time: formatDuration(minutes < 90 ? minutes : Math.round(minutes / 60) * 60) })}`);
   clear.querySelector(".button-text").textContent = active ? t.cancel_all : t.clear;
   wait.hidden = !pause;
   const sentence = pause ? (pause.isLimit ? t.limited : t.away)({ time: formatClock(pause.until) }) : "";
   if (wait.textContent !== sentence) wait.textContent = sentence;
   // Only what matters is read out: that the queue waits, and that all is done.
   if (sentence) said.textContent = sentence;
-  else if (active !== isBusy || !all.length) said.textContent = active || !all.length ? "" : t.finished(figures);
+  else if (active !== isBusy || !all.length) said.textContent = active || !all.length ? "" : toggle.textContent;
   if (isBusy && !active) foldLater();
-  if (active && !isBusy && innerWidth > 860) open(true);
+  if (active !== isBusy && (active ? innerWidth > 860 : failed)) open(true);
+  if (active !== isBusy && failed) list.scrollTop = 0;
   isBusy = active;
 }
 
-/** How many percent of the bytes of these transfers have been moved. */
-function partOf(given) {
-  const sum = (field) => given.reduce((total, transfer) => total + transfer[field], 0);
-  return percent.format(sum("size") ? sum("moved") / sum("size") : 0);
+/** How many percent of the bytes of these transfers have been moved, where an upload has `more` than its own. */
+function partOf(given, more = 0) {
+  const bytesOf = ({ kind, size }) => size + (kind === "upload" ? more : 0);
+  const movedOf = (transfer) => (transfer.state === "done" ? bytesOf(transfer) : transfer.moved);
+  const sum = (of) => given.reduce((total, transfer) => total + of(transfer), 0);
+  return percent.format(sum(bytesOf) ? sum(movedOf) / sum(bytesOf) : 0);
 }
 const percent = new Intl.NumberFormat(undefined, { style: "percent" });
 
@@ -132,31 +139,28 @@ function rowOf(transfer) {
   const name = el("span", { class: "tray-name cut" });
   const state = el("span", { class: "tray-state" });
   const bar = el("progress", { max: 1, value: 0, "aria-label": t.progress({ name: transfer.name }) });
-  const problem = el("p", { class: "field-error" });
-  const again = button(t.again, { kind: "quiet", act: () => transfer.again() });
   const end = iconButton("", "close", { act: () => dismiss([transfer]) });
   const same = el("p", { class: "tray-same", hidden: true }, t.same, button(t.replace, { kind: "quiet",
     "aria-label": t.replace_name({ name: transfer.name }), act: () => replaceOlder(transfer) }));
-  const element = el("li", { class: "tray-row" }, name, again, end, state, bar, problem, same);
+  const element = el("li", { class: "tray-row" }, name, end, state, bar, same);
   let shown = "";
   const update = () => {
-    const { kind, size, moved, status, error, file } = transfer;
+    const { kind, size, moved, status, file } = transfer;
     const figures = { size: formatBytes(size), part: partOf([transfer]), kind };
     state.textContent = status ?? t.states[transfer.state](figures);
     bar.value = size ? moved / size : 0;
     if (!transfer.older && same.contains(document.activeElement)) end.focus();
     same.hidden = !transfer.older;
     if (shown === transfer.state) return;
+    const wasFailed = shown === "failed";
     shown = transfer.state;
-    if (shown === "failed") putFirst(element);
-    if (shown === "running" && !list.matches(":hover, :focus-within")) list.scrollTop = element.offsetTop;
+    if (wasFailed || shown === "failed") drawFailures();
+    state.hidden = shown === "failed" && !status;
+    const isFree = !heads.size && !list.matches(":hover, :focus-within");
+    if (shown === "running" && isFree) list.scrollTop = element.offsetTop;
     const label = (isActive(transfer) ? t.cancel : t.dismiss)({ name: transfer.name });
     Object.assign(end, { title: label, ariaLabel: label });
     bar.hidden = shown !== "running";
-    replace(problem, shown === "failed" && error);
-    const hadFocus = document.activeElement === again;
-    again.hidden = shown !== "failed" || !transfer.again;
-    if (hadFocus && again.hidden) end.focus();
     const link = file && shown === "done" && el("a", { class: "cut", href: `/console/files/${file.id}` });
     replace(name, link ? append(link, nameText(file.filename)) : nameText(transfer.name));
   };
@@ -164,14 +168,32 @@ function rowOf(transfer) {
   return { element, update };
 }
 
-/** What has failed comes before all others, where it is seen without a search. */
-function putFirst(element) {
-  element.classList.add("is-failed");
+/** What has failed comes before all others, below its reason, which those that met the same one share. */
+function drawFailures() {
+  const all = listed().filter((transfer) => rows.has(transfer));
+  const failed = Map.groupBy(all.filter(({ state }) => state === "failed"), (transfer) =>
+    (typeof transfer.error === "string" ? transfer.error : transfer));
+  for (const reason of heads.keys()) if (!failed.has(reason)) heads.delete(reason);
+  const elementOf = (transfer) => rows.get(transfer).element;
+  const first = [...failed].map(([reason, group]) => [headOf(reason, group), group.map(elementOf)]);
   /** @type {any} */
-  const focused = element.contains(document.activeElement) && document.activeElement;
-  if (list.contains(element)) list.insertBefore(element, list.querySelector(":scope > :not(.is-failed)"));
-  if (focused) focused.focus();
-  if (!list.matches(":hover, :focus-within")) list.scrollTop = 0;
+  const focused = list.contains(document.activeElement) && document.activeElement;
+  replace(list, first, all.filter(({ state }) => state !== "failed").map(elementOf));
+  if (focused) (focused.checkVisibility() ? focused : toggle).focus();
+  if (first.length && !list.matches(":hover, :focus-within")) list.scrollTop = 0;
+}
+
+/** A reason with a button that tries again all that failed for it, where it can be tried. */
+function headOf(reason, group) {
+  const head = heads.get(reason) ?? { group, element: el("li", { class: "tray-row tray-reason" },
+    el("p", { class: "field-error" }), button(t.again, { kind: "quiet", act: () => {
+      for (const transfer of head.group) if (transfer.again) transfer.again();
+    } })) };
+  heads.set(reason, Object.assign(head, { group }));
+  const [words, again] = head.element.children;
+  replace(words, group[0].error);
+  again.hidden = !group.some((transfer) => transfer.again);
+  return head.element;
 }
 
 /** Deletes the older one of two files of the same name. */

@@ -1,15 +1,16 @@
 // The queue of uploads. One file is sent at a time: the service counts uploads, and another connection would not make
 // the line to it faster. A refusal that time heals stops the queue until then; any other is the file's own.
 
-import { ApiError, get, service } from "./api.js";
+import { ApiError, get, service, setCurrentUser } from "./api.js";
 import { upload } from "./contents.js";
 import { declaredType, isTaken, UNKNOWN } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
 import { texts } from "./texts.js";
 import { typeName } from "./texts/file-types.js";
+import { files as fileTexts } from "./texts/files.js";
 import { addTransfers, isActive, isTemporary, transferChanged, transfers, waitOut } from "./transfers.js";
 
-const t = texts.files.transfers;
+const t = fileTexts.transfers;
 /** Most files that wait at once. */
 export const MAX_WAITING = 1000;
 /** How often a file is sent whose connection breaks on the way, or whose answer does not come. */
@@ -24,14 +25,29 @@ export let pause = null;
 let isRunning = false;
 let refreshing = null;
 let unreached = 0;
+/** How fast it goes: since when, in milliseconds, how many bytes, and the files a minute of a limit that was met. */
+let pace = { since: 0, bytes: 0, files: Infinity };
 
 addEventListener("person", () => { unreached = 0; });
 
-/** Adds files to the queue. Answers how many found no place in it. */
-export function addUploads(files) {
-  const waiting = transfers.filter((transfer) => transfer.kind === "upload" && isActive(transfer)).length;
-  const taken = files.slice(0, Math.max(0, MAX_WAITING - waiting));
-  addTransfers(taken.map(uploadOf));
+const unfinished = () => transfers.filter((transfer) => transfer.kind === "upload" && isActive(transfer));
+
+/** How many minutes what is left takes, at the speed so far and by the limit that was met. */
+export function minutesLeft() {
+  const left = unfinished();
+  const bytes = left.reduce((sum, { size, moved }) => sum + size - moved, 0);
+  const bySpeed = pace.bytes ? (bytes / pace.bytes) * (Date.now() - pace.since) : 0;
+  return Math.ceil(Math.max(bySpeed / 60_000, left.length / pace.files));
+}
+
+/**
+ * Adds files to the queue, each with the description that `paths` has for it, if any. Answers how many found no place
+ * in it. What is added together may have the same name as another without being a new version of it.
+ */
+export function addUploads(files, paths = new Map()) {
+  const taken = files.slice(0, Math.max(0, MAX_WAITING - unfinished().length));
+  const batch = new Set();
+  addTransfers(taken.map((file) => uploadOf(file, paths.get(file), batch)));
   run();
   return files.length - taken.length;
 }
@@ -39,9 +55,11 @@ export function addUploads(files) {
 /** A key of an upload: the service stores what is sent again with it once, so an answer that was lost does no harm. */
 const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((word) => word.toString(36)).join("-");
 
-function uploadOf(source) {
+/** An upload, where `batch` holds the ids of files that were added with it. */
+function uploadOf(source, description, batch) {
   const { name, size } = source;
-  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, name, size, moved: 0, breaks: 0,
+  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, description, batch, name, size, moved: 0,
+    breaks: 0,
     cancel() {
       transfer.state = "failed";
       transfer.stop?.abort();
@@ -60,6 +78,7 @@ const isWaiting = ({ kind, state }) => kind === "upload" && state === "waiting";
 async function run() {
   if (isRunning) return;
   isRunning = true;
+  pace = { since: Date.now(), bytes: 0, files: Infinity };
   try {
     for (let next; (next = transfers.find(isWaiting)); ) await send(next);
   } finally {
@@ -73,9 +92,14 @@ async function send(transfer) {
   try {
     const file = await readable(transfer.source);
     stop.signal.throwIfAborted();
-    const progress = (moved) => transferChanged(Object.assign(transfer, { moved }));
-    transfer.file = await upload(file, { key: transfer.key, progress, signal: stop.signal });
+    const progress = (moved) => {
+      pace.bytes += Math.max(0, moved - transfer.moved);
+      transferChanged(Object.assign(transfer, { moved }));
+    };
+    const { key, description } = transfer;
+    transfer.file = await upload(file, { key, description, progress, signal: stop.signal });
     Object.assign(transfer, { state: "done", moved: transfer.size });
+    transfer.batch.add(transfer.file.id);
     unreached = 0;
     findOlder(transfer);
     refreshing ??= setTimeout(() => {
@@ -90,8 +114,8 @@ async function send(transfer) {
 
 /** Looks for another file of the name of one that has been uploaded, in this tab if there is one. */
 async function findOlder(transfer) {
-  const { id, filename } = transfer.file;
-  const isOlder = (file) => file?.filename === filename && file.id !== id;
+  const { filename } = transfer.file;
+  const isOlder = (file) => file?.filename === filename && !transfer.batch.has(file.id);
   const known = transfers.find(({ kind, file }) => kind === "upload" && isOlder(file))?.file;
   const found = known ? null : await get("/uploads", { search: filename, size: 100 }).catch(() => null);
   const older = known ?? found?.items.find(isOlder);
@@ -122,7 +146,8 @@ async function settle(transfer, error) {
     Object.assign(transfer, { state: "waiting", moved: 0, key: newKey() });
   } else if (!isTemporary(error) || transfer.breaks === MAX_BREAKS) {
     if (FINAL.includes(error.status)) delete transfer.again;
-    Object.assign(transfer, { state: "failed", error: sentenceOf(error) });
+    Object.assign(transfer, { state: "failed", error: error.status === 507 ? await whatIsFull(transfer, error)
+      : sentenceOf(error) });
   } else {
     transferChanged(Object.assign(transfer, { state: "waiting", moved: 0 }));
     await waitFor(error);
@@ -138,10 +163,21 @@ function sentenceOf(error) {
   return error instanceof ApiError ? error.message : texts.errors.unknown;
 }
 
+/** Says whose limit a file has met, which the service does not tell: the person's own, or that of the whole service. */
+async function whatIsFull({ size }, error) {
+  const user = await get("/users/me").catch(() => null);
+  if (!user) return sentenceOf(error);
+  setCurrentUser(user);
+  const { total_uploads: files, total_storage_used: bytes, storage_quota: quota, file_quota: most } = user.stats;
+  if (bytes + size > quota) return t.full({ used: formatBytes(bytes), quota: formatBytes(quota) });
+  return files >= most ? t.full_files({ quota: formatNumber(most) }) : t.full_service;
+}
+
 /** Waits until the file may be sent again, and says so. */
 async function waitFor(error) {
   const isLimit = error.status === 429;
   unreached = isLimit ? 0 : unreached + 1;
+  if (isLimit) pace.files = error.limit || Infinity;
   const stop = new AbortController();
   const show = (shown) => {
     pause = shown;

@@ -18,7 +18,8 @@ macro_rules! files {
 
 /// The page of the console, which has a form of its own for each of [`PAGES`]. In it, `{assets}` stands for the path of
 /// the folder of the others, `{service}` for what they need to know of the settings, `{preloads}` for the modules that
-/// are needed first, and `{heading}` for that of the page, which is seen until they have come, unless `{hidden}`.
+/// are needed first, and `{heading}` for that of the page, which is seen until they have come, unless `{hidden}`;
+/// `{class}` is what the page looks like from the first.
 const CONSOLE: &str = include_str!("../console/index.html");
 
 /// All that the page of the console loads, from paths with a hash of all of it, so that browsers may keep it for good.
@@ -26,14 +27,15 @@ const CONSOLE: &str = include_str!("../console/index.html");
 const ASSETS: &[(&str, &str)] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "contents.js" "controls.js" "dialogs.js" "dom.js"
     "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "format.js" "forms.js" "frame.js"
-    "icon.svg" "identity.js" "mail-token.js" "main.js" "pages.css" "pages/account-identity.js" "pages/account-leave.js"
-    "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js" "pages/account-sessions.js"
-    "pages/account-tokens.js" "pages/audit.js" "pages/confirm.js" "pages/deleted-files.js" "pages/file.js"
-    "pages/files.js" "pages/forgotten.js" "pages/link.js" "pages/links.js" "pages/oidc.js" "pages/register.js"
-    "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-new.js" "pages/user-profile.js" "pages/user.js"
-    "pages/users.js" "preview.js" "proof.js" "router.js" "selection.js" "style.css" "tables.js" "tabs.js"
-    "text-preview.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/confirmation.js" "texts/file-types.js"
-    "texts/files.js" "texts/identity.js" "texts/one-file.js" "transfers.js" "tray.js" "uploads.js" "user-agents.js"
+    "icon.svg" "identity.js" "mail-token.js" "main.js" "marks.js" "pages.css" "pages/account-identity.js"
+    "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
+    "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit.js" "pages/confirm.js" "pages/deleted-files.js"
+    "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/link.js" "pages/links.js" "pages/oidc.js"
+    "pages/public.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js" "pages/user-new.js"
+    "pages/user-profile.js" "pages/user.js" "pages/users.js" "preview.js" "proof.js" "router.js" "selection.js"
+    "style.css" "tables.js" "tabs.js" "text-preview.js" "texts.js" "texts/account.js" "texts/admin.js"
+    "texts/confirmation.js" "texts/file-types.js" "texts/files.js" "texts/identity.js" "texts/one-file.js"
+    "transfers.js" "tray.js" "uploads.js" "user-agents.js" "view.js"
 );
 
 /// Bytes of the hash in the paths: by 64 bits no two versions are the same by chance.
@@ -143,6 +145,7 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
         "registration": config.registers(),
         "passwordResets": !matches!(config.smtp, Smtp::Off),
         "emailConfirmation": config.confirms_email(),
+        "publicList": config.public_list,
         "types": config.allowed_upload_types.iter().collect::<Vec<_>>(),
         "spellings": config.allowed_upload_types.iter().flat_map(spellings).collect::<Vec<_>>(),
         "fileBytes": config.max_upload_size,
@@ -155,6 +158,7 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
     let service = service.to_string().replace('<', "\\u003c");
     let html = CONSOLE.replace("{preloads}", &preloads).replace("{assets}", assets);
     let html = html.replace("{hidden}", if heading.is_some() { "" } else { "hidden" });
+    let html = html.replace("{class}", if module == "pages/link.js" { "is-link" } else { "" });
     html.replace("{heading}", heading.unwrap_or_default()).replace("{service}", &service)
 }
 

@@ -36,9 +36,9 @@ const DOCS: [(&str, &str, &[u8]); 8] = [
 const POLICY: &str = "Content-Security-Policy";
 
 /// The console has no script and no style in its page, and makes no HTML of texts (Trusted Types). The service's QR
-/// codes are `data:` pictures, and previews of pictures are `blob:` ones.
-const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+/// codes are `data:` pictures.
+const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// Swagger UI shows downloaded pictures and sounds from `blob:` URLs that it makes itself.

@@ -202,7 +202,7 @@ def test_on_a_phone_the_first_file_is_near_and_files_are_sorted(page, service):
     assert page.run(bottom) <= 320
     assert page.run("return !document.querySelector('thead .sort').checkVisibility()")
     page.tab_to("Sort")
-    choose(page, "Sort", "Name, descending")
+    choose(page, "Sort", "Name, Z to A")
     page.until("order", lambda: names(page)[:2] == ["z.txt", "y.txt"])
     page.at("/console/files?sort_by=filename&sort_order=desc")
     page.until("focus", lambda: page.focused().accessible_name == "Sort")
@@ -331,7 +331,8 @@ def test_each_page_has_one_main_button(page, service):
     admin = service.admin()
     file = service.upload(admin, "main.txt")
     expected = {
-        "/console/files": ["Upload files"], "/console/files/deleted": [], f"/console/files/{file['id']}": ["Download"],
+        "/console/files": ["Upload files"], "/console/files/deleted": [],
+        f"/console/files/{file['id']}": ["Share by a link"],
         "/console/account": ["Save"], "/console/account/password": ["Change password"],
         "/console/account/second-factor": ["Start"], "/console/account/tokens": ["New token"],
         "/console/users": ["Invite people"], "/console/users/new": ["Invite"],

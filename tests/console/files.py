@@ -45,7 +45,7 @@ def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service
     user = service.new_user()
     page.sign_in(user, "/console/files")
     page.heading("Files")
-    page.see("No files yet", "0 files, 0 bytes of 1 GB", "Up to 10 MB each: ", "PDF, Text.")
+    page.see("No files yet", "0 files, 0 bytes of 1 GB", "PDF, and Text, up to 10 MB each.")
     page.see_no("Search names", "Nothing found")
     page.run("document.querySelector('input[type=file]').addEventListener('click', event => {"
              " event.preventDefault(); window.wasAsked = true; })")
@@ -88,6 +88,55 @@ def test_the_first_file_is_uploaded_changed_downloaded_and_deleted(page, service
     page.activate(re.compile("^Delete$"), "button")
     page.at("/console/files")
     page.see("visitors.txt has been deleted.", "No files yet")
+
+
+def test_a_file_is_renamed_in_its_row_by_key_and_by_button(page, service):
+    user = service.new_user()
+    service.upload(user, "draft of plan.txt", b"plan")
+    page.sign_in(user, "/console/files")
+    page.tab_to("draft of plan.txt")
+    page.press(Keys.F2)
+    page.see("Rename the file")
+    page.check("files-rename")
+    page.press("plan")  # in place of all but the ending
+    page.press(Keys.ENTER)
+    page.until("name", lambda: rows(page) == ["plan.txt"] == stored(service, user))
+    page.activate("Rename plan.txt")
+    page.fill("Name", "b\u202e.txt")
+    page.press(Keys.ENTER)
+    page.see("Must not contain")
+    page.press(Keys.ESCAPE)
+    assert page.focused().accessible_name == "Rename plan.txt" and stored(service, user) == ["plan.txt"]
+
+
+# What a notice lies over, of what people need next.
+COVERED = """
+    const notice = document.querySelector('.notice').getBoundingClientRect();
+    return [...document.querySelectorAll('h1, .page-head .button, .list-tools *, .subnav a, .side a, .side button, th')]
+        .filter(each => each.checkVisibility()).filter(each => {
+            const box = each.getBoundingClientRect();
+            return box.right > notice.left && box.left < notice.right
+                && box.bottom > notice.top && box.top < notice.bottom;
+        }).map(each => each.outerHTML.slice(0, 100))"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_notice_is_clear_of_titles_and_tools_and_goes_with_its_page(page, service, width):
+    user = service.new_user()
+    file = service.upload(user, "a.txt", b"a")
+    service.upload(user, "b.txt", b"b")
+    page.sign_in(user, "/console/files")
+    page.screen(width, height=800)
+    page.activate("Delete a.txt")
+    page.see("a.txt has been deleted.")
+    assert not page.run(COVERED)
+    page.activate("Undo the deletion of a.txt")
+    page.see("a.txt has been restored.")
+    assert not page.run(COVERED)
+    page.activate("b.txt")
+    page.heading("b.txt")
+    page.see_no("has been restored")
+    assert service.call("GET", f"/uploads/{file['id']}", token=user.token)
 
 
 def test_what_two_tabs_change_is_merged_and_a_conflict_shows_both(page, service):
@@ -409,7 +458,7 @@ def test_a_full_quota_is_said_at_each_file(page, start_service, tmp_path):
     page.sign_in(user, "/console/files")
     page.choose_files(write(tmp_path, "a.txt", b"a" * 990), write(tmp_path, "b.txt", b"b" * 11))
     finished(page, "1 done, 1 failed")
-    page.see("Storage quota exceeded. Delete files that are no longer needed")
+    page.see("You have used 990 bytes of 1,000 bytes. Delete files you no longer need to make room.")
     page.see("990 bytes of 1,000 bytes")
     service.call("DELETE", f"/uploads/{service.call('GET', '/uploads', token=user.token)['items'][0]['id']}",
                  token=user.token)

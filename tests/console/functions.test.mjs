@@ -16,7 +16,8 @@ Object.assign(globalThis, {
 });
 const from = (name) => import(`../../src/console/${name}.js`);
 const { ApiError, errorOf, offlineError } = await from("api");
-const { formatBytes, formatDateTime, formatRelative, localTime, utcTime } = await from("format");
+const { formatBytes, formatDateTime, formatDuration, formatHour, formatRelative, formatUntil, localTime,
+  utcTime } = await from("format");
 const { changes } = await from("forms");
 const { tokenIn } = await from("mail-token");
 const { match, withQuery } = await from("router");
@@ -65,6 +66,28 @@ test("times are relative in the unit that fits once, and in neither direction fu
   assert.deepEqual([86_401, 47.5 * 3600, 59 * 86_400].map(ago), ["1 day ago", "1 day ago", "1 month ago"]);
   assert.deepEqual([-62, -7300].map(ago), ["in 1 minute", "in 2 hours"]);
   assert.deepEqual([formatRelative(null), formatDateTime(null)], ["", ""]);
+});
+
+test("how long it is until an end is rounded to the nearest, so what was made for seven days has seven left", () => {
+  const until = (seconds) => formatUntil(new Date(Date.now() + seconds * 1000).toISOString());
+  const seconds = [7 * 86_400 - 5, 86_400 - 5, 3600 - 5, 90 * 60 - 5, 6.4 * 86_400, 50 * 60, 30 * 86_400 - 5];
+  assert.deepEqual(seconds.map(until), ["in 7 days", "in 1 day", "in 1 hour", "in 1 hour", "in 6 days", "in 50 minutes",
+    "in 30 days"]);
+  assert.deepEqual([20, -5].map(until), ["in 0 minutes", "in 0 minutes"]);
+});
+
+test("a time that is exact to the hour is shown as that hour", () => {
+  const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+  assert.equal(formatHour(new Date(hour).toISOString()), "In the last hour");
+  const [from, to] = [hour - 3_600_000, hour].map((time) => new Intl.DateTimeFormat(undefined, { timeStyle: "short" })
+    .format(time).match(/\d+:\d\d/)[0]);
+  const shown = formatHour(new Date(hour - 3_600_000).toISOString());
+  assert.ok(shown.includes(from) && shown.includes(to), shown);
+});
+
+test("a duration has the largest unit of which it is a multiple", () => {
+  assert.deepEqual([1, 90, 120, 1440, 10_080].map(formatDuration),
+    ["1 minute", "90 minutes", "2 hours", "1 day", "7 days"]);
 });
 
 test("what was typed as a time is sent in UTC, and comes back; what is none stays", () => {

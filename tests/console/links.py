@@ -11,6 +11,7 @@ from selenium.webdriver.common.keys import Keys
 import browser
 from service import PASSWORD, Refused
 
+SAVE = re.compile(r"^Download \(")
 PAGE, ITSELF = "Link to a page", "Link to the file itself"
 
 
@@ -72,23 +73,32 @@ def test_a_link_is_two_presses_away_from_the_list_and_several_are_one_list(page,
     page.see("Create a link to a.txt")
     page.check("link-new")
     page.activate("Create and copy")
-    page.see("It has been copied")
+    page.see("a.txt: the link has been copied. It works until")
+    page.until("closed dialog", lambda: not page.run("return document.querySelector('dialog')"))
+    assert page.focused().accessible_name == "Link to a.txt", "there is nothing to close"
+    page.check("link-copied")
     token = page.run("return window.copied").partition("#")[2]
     assert service.call("GET", f"/links/{token}") == b"a.txt"
     days = "SELECT round(extract(epoch FROM expires_at - created_at) / 86400) FROM file_links ORDER BY created_at DESC"
     assert service.sql(days)[0] == "7"
-    page.press(Keys.ENTER)
-    page.activate("Done")
-    assert page.focused().accessible_name == "Link to a.txt"
+    # It can be seen as long as that is said.
+    page.activate("Show it")
+    page.see("Copied. It works until")
+    page.check("link-shown")
+    page.press(Keys.ESCAPE)
+    page.see_no("Copied. It works until")
 
     # Of several those that cannot be made are said, and the others are one text.
     page.toggle("Select all on this page")
     page.activate("Create links")
     page.see("Create links to 3 files")
     page.activate("Create and copy")
-    page.see("Your 2 links", "They have been copied", "These files have no new link:")
+    page.see("Your 2 links", "Copied. They work until", "These files have no new link:")
     page.see("c.txt: There are too many links")
     page.check("links-new")
+    # What is made is seen from its beginning, each name and link in one line.
+    page.until("beginning", lambda: page.run("const list = document.querySelector('dialog textarea');"
+                                             "return !list.scrollTop && list.scrollHeight === list.clientHeight"))
     lines = page.run("return window.copied").split("\n")
     assert [lines[0], lines[3]] == ["b.txt", "a.txt"]
     for name, address in ((lines[0], lines[1]), (lines[3], lines[4])):
@@ -154,7 +164,7 @@ def test_all_links_are_listed_with_what_they_lead_to_and_end_there(page, service
     tokens = [new_link(service, user, file, inline=name == "b") for name, file in zip("abc", files)]
     service.call("GET", f"/links/{tokens[1]}")
     page.reload()
-    page.see("c.txt", "Not yet", "in 23 hours")
+    page.see("c.txt", "Not yet", "in 1 day")
     rows = page.rows()
     assert [row.partition(".txt")[0][-1] for row in rows] == ["c", "b", "a"]
     for text, expected in (("Not yet", [True, False, True]), ("Shown in the browser", [False, True, False])):
@@ -162,7 +172,7 @@ def test_all_links_are_listed_with_what_they_lead_to_and_end_there(page, service
     page.check("links")
     page.activate(re.compile("^End the link to c.txt that works until"))
     page.see("c.txt has a link that works until")
-    page.activate("End link")
+    page.activate(re.compile("^End$"))
     page.see_no("c.txt")
     row = "return document.activeElement.closest('tr')?.innerText"
     page.until("the focus", lambda: "b.txt" in (page.run(row) or ""))
@@ -172,6 +182,29 @@ def test_all_links_are_listed_with_what_they_lead_to_and_end_there(page, service
     page.open("/console/links")
     page.see("a.txt")
     page.see_no("b.txt")
+
+
+def test_links_are_searched_and_several_are_ended_together(page, service):
+    user = service.new_user()
+    files = [service.upload(user, name, b"x") for name in ("plan a.txt", "plan b.txt", "other.txt")]
+    tokens = [new_link(service, user, file) for file in files for _ in range(2)]
+    page.sign_in(user, "/console/links")
+    page.until("all", lambda: len(page.rows()) == 6)
+    page.fill("Search", "PLAN")
+    page.until("found", lambda: len(page.rows()) == 4 == len(page.rows("plan")))
+    page.toggle("Select all on this page")
+    page.see("4 selected")
+    page.check("links-selected")
+    page.activate(re.compile("^End$"))
+    page.see("End 4 links?", "They will stop working.")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.see("4 links have ended.", "No link matches")
+    page.activate("Clear filters")
+    page.until("others", lambda: len(page.rows("other.txt")) == 2 == len(page.rows()))
+    for token in tokens[:4]:
+        with pytest.raises(Refused):
+            service.call("GET", f"/links/{token}")
+    assert service.call("GET", f"/links/{tokens[4]}") == b"x"
 
 
 def test_the_page_of_a_link_shows_pictures_and_texts_that_may_be_shown(page, service):
@@ -184,7 +217,7 @@ def test_the_page_of_a_link_shows_pictures_and_texts_that_may_be_shown(page, ser
         page.open("/api/v1/links/unknown")
         page.open(f"/console/link#{new_link(service, user, file, inline=True)}")
         page.heading(name)
-        page.see("From Ann <b>Lee</b>")
+        page.see("Ann <b>Lee</b> sent you a file")
         if name == "a.png":
             page.until("picture", lambda: page.run("return document.querySelector('main img')?.naturalWidth") == 1)
             page.check("link-picture")
@@ -205,21 +238,25 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     page.see("No links")
     page.activate("Create a link")
     page.see("Links also end when you delete")
-    page.fill("Works for", "31")
+    page.select("Works for", "Other")
+    page.fill("How many", "31")
     page.press(Keys.ENTER)
     page.see("From 1 minute to 30 days.")
-    page.fill("Works for", "90")
+    page.fill("How many", "90")
     page.select("Unit", "minutes")
     page.toggle("Show the file in the browser")
     take_copies(page)
     page.activate("Create and copy")
-    page.see("It has been copied, and works until")
+    page.see("a.txt: the link has been copied. It works until")
     for_page = page.run("return window.copied")
+    page.activate("Show it")
+    page.see("Copied. It works until")
     assert page.focused().accessible_name == "Copy link"
     page.run("window.copied = null")
     page.press(Keys.ENTER)
     page.see("Copied")
     assert page.run("return window.copied") == for_page
+    page.activate("For programs")
     page.activate("Copy link to file")
     page.until("other address", lambda: page.run("return window.copied") != for_page)
     itself = page.run("return window.copied")
@@ -229,18 +266,16 @@ def test_a_link_is_shown_once_copied_by_one_press_and_works_until_it_is_ended(pa
     assert [page.tab_to(name).get_property("value") for name in (PAGE, ITSELF)] == [for_page, itself]
     assert service.call("GET", path) == b"by a link"
     page.check("file-link-made")
-    page.press(Keys.ESCAPE)
-    page.see("It has been copied")
     page.activate("Done")
-    page.see_no("It has been copied")
+    page.see_no("Copied. It works until")
     page.see("in 1 hour", "Shown", "Last used")
     page.check("file-links")
     page.reload()
-    page.see("in 1 hour")
+    page.see("in 1 hour", "In the last hour")
     assert path not in page.run("return document.documentElement.outerHTML")
     page.activate(re.compile("^End the link to a.txt that works until"))
     page.see("End this link?")
-    page.activate("End link")
+    page.activate(re.compile("^End$"))
     page.see("The link has ended.", "No links")
     with pytest.raises(Refused) as refused:
         service.call("GET", path)
@@ -257,9 +292,9 @@ def test_the_page_of_a_link_saves_the_file_under_its_present_name(page, service,
     page.open(f"/console/link#{token}")
     page.heading(name)
     page.see("Text \u00b7 9 bytes", "Download")
-    page.see("From A person \u00b7 works until")
+    page.see("A person sent you a file", "The link works until")
     page.see_no("Open in a tab", "Sign out", "by a link")
-    page.activate("Download")
+    page.activate(SAVE)
     [saved] = page.until("download", lambda: [one for one in page.downloads.iterdir() if one.suffix == ".txt"])
     assert saved.read_bytes() == b"by a link"
     # Browsers replace what a system cannot have in a name.
@@ -317,7 +352,7 @@ def test_an_ended_link_is_said_by_its_page_and_by_the_link_itself(page, service)
     page.open(f"/console/link%23{token}")  # as some programs write it
     page.heading("a.txt")
     service.call("DELETE", f"/uploads/{file['id']}", token=user.token)
-    page.activate("Download")
+    page.activate(SAVE)
     page.heading("This link has ended")
     page.see("Make sure the address is complete")
     page.see_no("Download", "a.txt")
@@ -349,14 +384,14 @@ def test_a_link_that_cannot_be_asked_about_says_why_and_goes_on_by_itself(page, 
     for status, sentence in ((429, "Too many requests."), (503, "The service is unavailable at the moment."),
                              (0, "The service cannot be reached.")):
         refuse(page, status, status)
-        page.activate("Download")
+        page.activate(SAVE)
         page.see(sentence, "Next try")
         if status == 429:
             page.check("link-refused")
         page.see("Download")
         page.see_no("Next try")
     assert not list(page.downloads.iterdir())
-    page.activate("Download")
+    page.activate(SAVE)
     assert page.downloaded("a.txt") == b"by a link"
 
 
@@ -372,6 +407,6 @@ def test_no_key_is_asked_for_a_link(page, start_service):
     page.open(f"/console/link#{url.removeprefix('/api/v1/links/')}")
     page.heading("a.txt")
     page.see_no("API key")
-    page.activate("Download")
+    page.activate(SAVE)
     assert page.downloaded("a.txt") == b"by a link"
     browser.check_logs(page.driver, [service.url])

@@ -355,7 +355,9 @@ def test_a_page_shows_its_title_and_names_its_modules_before_any_of_them_arrives
 
 def test_page_that_does_not_exist(page):
     page.open("/console/nothing/here")
-    page.see("Page not found")
+    page.heading("Page not found")
+    page.see("Cloakroom", "There is no page at this address.")
+    page.see_no("menu")
     page.check("not-found")
     page.activate("Go to the start page")
     page.heading("Sign in")

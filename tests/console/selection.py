@@ -171,10 +171,23 @@ def test_several_are_made_public_and_private_and_downloaded(page, service):
     page.run("document.querySelector('dialog .primary').click()")
     page.see("2 files have been opened to everyone signed in here.")
     page.until("badges", lambda: len(page.rows("Everyone signed in here")) == 3)
+    assert len(answers(service, "POST /api/v1/uploads/update")) == 1
+    # What has gone meanwhile is named, and the others are done.
+    page.hold("POST /api/v1/uploads/update")
+    for name in "de":
+        page.toggle(f"Select {name}.txt")
+    page.activate("Open to everyone here")
+    page.run("document.querySelector('dialog .primary').click()")
+    service.call("DELETE", f"/uploads/{files[4]['id']}", token=user.token)
+    page.release()
+    page.see("1 of 2 files has been opened to everyone signed in here.", "1 of 2 files has not been opened to everyone",
+             "There is no such file, or it has been deleted.")
+    service.call("POST", f"/uploads/{files[4]['id']}/restore", token=user.token)
+    page.until("row", lambda: len(rows(page)) == 5)
     page.toggle("Select c.txt")
     page.activate("Make private")
     page.see("c.txt has been made private.")
-    page.until("badges", lambda: len(page.rows("Everyone signed in here")) == 2)
+    page.until("badges", lambda: len(page.rows("Everyone signed in here")) == 3)
     for name in "ade":
         page.toggle(f"Select {name}.txt")
     page.activate("Download", "button")
@@ -225,7 +238,7 @@ def test_files_that_are_refused_do_not_stop_the_others_and_are_named(page, start
     assert names(service, user) == ["a.txt", "b.txt", "d.txt"]
 
 
-def test_hundreds_are_deleted_past_a_limit(page, start_service):
+def test_hundreds_are_deleted_by_one_request_and_come_back_past_a_limit(page, start_service):
     page.service = service = start_service(CLOAKROOM_RATE_LIMIT_GENERAL="100")
     user = service.new_user()
     service.add_files(user, 180)
@@ -235,15 +248,17 @@ def test_hundreds_are_deleted_past_a_limit(page, start_service):
     page.activate("Select all 180")
     page.see("180 selected")
     page.activate("Delete")
-    page.until("wait", lambda: re.search(r"Deleting 180 files \d+ of 180, continuing at \d+:\d\d:\d\d", page.text()))
+    page.see("180 files have been deleted.", "No files yet")
+    assert service.sql(f"SELECT count(*) FROM files WHERE user_id = '{user.id}'") == ["0"]
+    assert len(answers(service, "POST /api/v1/uploads/delete")) == 1 and not answers(service, "DELETE /api/v1/uploads/")
+    page.activate("Undo the deletion of 180 files")
+    page.until("wait", lambda: re.search(r"Restoring 180 files \d+ of 180, continuing at \d+:\d\d:\d\d", page.text()))
     page.check("selection-waits")
     began = time.monotonic()
-    while "180 files have been deleted." not in page.text():
+    while "180 files have been restored." not in page.text():
         assert time.monotonic() < began + 300, page.text()
         time.sleep(0.5)
-    page.see("No files yet")
-    assert service.sql(f"SELECT count(*) FROM files WHERE user_id = '{user.id}'") == ["0"]
-    refused = [line for line in answers(service, "DELETE /api/v1/uploads/") if " 429 " in line]
+    refused = [line for line in answers(service, "POST /api/v1/uploads/") if " 429 " in line]
     assert 0 < len(refused) < 30, f"{len(refused)} requests were in vain"
 
 
@@ -286,7 +301,7 @@ def test_the_focus_is_not_lost_when_all_that_is_selected_goes(page, service):
     page.until("focus", lambda: page.focused().tag_name == "h1")
 
 
-def test_what_is_cancelled_stops_and_what_is_done_comes_back(page, start_service):
+def test_what_is_cancelled_stops_and_what_is_done_stays(page, start_service):
     page.service = service = start_service(CLOAKROOM_RATE_LIMIT_GENERAL="40")
     user = service.new_user()
     service.add_files(user, 60)
@@ -295,17 +310,18 @@ def test_what_is_cancelled_stops_and_what_is_done_comes_back(page, start_service
     page.toggle("Select all on this page")
     page.activate("Select all 60")
     page.activate("Delete")
+    page.activate("Undo the deletion of 60 files")
     page.until("wait", lambda: "continuing at" in page.text())
     unload = "const event = new Event('beforeunload', { cancelable: true }); dispatchEvent(event);"
     assert page.run(unload + "return event.defaultPrevented")
-    page.run("""document.querySelector('[aria-label="Cancel Deleting 60 files"]').click()""")
-    page.until("end", lambda: re.search(r"\d+ of 60 files have been deleted\. Undo", page.text()))
-    done = int(re.search(r"(\d+) of 60 files have been deleted", page.text())[1])
+    page.run("""document.querySelector('[aria-label="Cancel Restoring 60 files"]').click()""")
+    page.until("end", lambda: re.search(r"\d+ of 60 files have been restored\.", page.text()))
+    done = int(re.search(r"(\d+) of 60 files have been restored", page.text())[1])
     assert not page.run(unload + "return event.defaultPrevented")
     count = "SELECT count(*) FROM {} WHERE user_id = '" + user.id + "'"
-    assert service.sql(count.format("files")) == [str(60 - done)]
+    assert service.sql(count.format("files")) == [str(done)]
     time.sleep(3)
-    assert service.sql(count.format("files")) == [str(60 - done)] and 0 < done < 60
+    assert service.sql(count.format("files")) == [str(done)] and 0 < done < 60
 
 
 def test_a_service_that_is_away_is_waited_for(page, start_service):
@@ -331,6 +347,7 @@ def test_the_work_ends_with_the_session(page, start_service):
     page.see("1–25 of 25")
     page.toggle("Select all on this page")
     page.activate("Delete")
+    page.activate("Undo the deletion of 25 files")
     page.until("wait", lambda: "continuing at" in page.text())
     page.run("document.querySelector('.who button').click()")
     page.see("1 task is not finished")
@@ -340,7 +357,7 @@ def test_the_work_ends_with_the_session(page, start_service):
     page.fill("Password", second.password)
     page.press(Keys.ENTER)
     page.see("1–25 of 25")
-    page.see_no("have been deleted", "Deleting", "selected")
+    page.see_no("have been restored", "Restoring", "selected")
     left = int(service.sql(f"SELECT count(*) FROM files WHERE user_id = '{first.id}'")[0])
     assert 0 < left < 25
 

@@ -204,7 +204,7 @@ def test_access_tokens(page, service):
     page.see_no(token)
     page.until("row of the token", lambda: page.rows(MARKUP))
     [shown] = page.rows(MARKUP)
-    assert "in 2 days" in shown and "Read and write" in shown
+    assert "in 3 days" in shown and "Read and write" in shown
     service.call("GET", "/uploads", token=token)
     page.activate("New token")
     page.tab_to("Name")
@@ -229,7 +229,7 @@ def test_access_tokens(page, service):
     with pytest.raises(Refused, match="403"):
         service.call("DELETE", f"/uploads/{file['id']}", token=reader)
     page.reload()
-    page.see("Within the hour")
+    page.see("In the last hour")
     page.check("account-tokens")
 
     page.activate(f"Delete the token {MARKUP}")

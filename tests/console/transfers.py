@@ -1,5 +1,7 @@
 """The list of transfers, folders, and what is refused before it is sent."""
 
+import re
+
 import pytest
 from selenium.webdriver.common.keys import Keys
 
@@ -202,3 +204,100 @@ def test_the_room_comes_after_an_outage(page, service):
     page.see_no("of 1 GB")
     page.run("away = false; dispatchEvent(new Event('online'))")
     page.see("0 files, 0 bytes of 1 GB")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_what_was_refused_is_seen_when_the_queue_ends_once_for_each_reason(page, service, tmp_path, width):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.screen(width, height=800)
+    good = [write(tmp_path, f"{number}.txt", b"%d" % number) for number in range(20)]
+    refused = [write(tmp_path, name, b"PK") for name in ("letter.docx", "minutes.docx")]
+    page.choose_files(refused[0], *good, write(tmp_path, "large.pdf", bytes(10 * MB + 1)), refused[1])
+    summary(page, "20 done, 3 failed")
+    seen = """const list = document.querySelector('.tray-list');
+        const isSeen = (row) => row.offsetTop + row.offsetHeight <= list.scrollTop + list.clientHeight;
+        return list.checkVisibility() && list.scrollTop === 0
+            && [...list.querySelectorAll('li')].filter(isSeen).map(row => row.innerText.replace(/\\s+/g, ' ').trim())"""
+    rows = page.until("rows", lambda: page.run(seen))
+    assert rows[0].startswith("Files of this type (Word document) are not accepted here")
+    assert rows[1:3] == ["letter.docx", "minutes.docx"]
+    assert rows[3].startswith("Files can be up to 10 MB here") and rows[4] == "large.pdf"
+    colours = page.run("return ['.tray-toggle span', '.tray .field-error'].map(each =>"
+                       " getComputedStyle(document.querySelector(each)).color)")
+    assert colours[0] == colours[1] != page.run("return getComputedStyle(document.body).color")
+    if width > 600:
+        page.check("transfers-refused")
+
+
+def test_what_failed_for_one_reason_is_tried_again_together(page, start_service, tmp_path):
+    page.service = service = start_service(CLOAKROOM_USER_STORAGE_QUOTA="100", CLOAKROOM_STORAGE_QUOTA="150",
+                                           CLOAKROOM_TRASH_DAYS="0")
+    user, other = service.new_user(), service.new_user()
+    first = service.upload(user, "first.txt", b"f" * 95)
+    page.sign_in(user, "/console/files")
+    page.see("first.txt")
+    page.choose_files(*[write(tmp_path, f"{number}.txt", b"n" * (10 + number)) for number in range(3)])
+    summary(page, "0 done, 3 failed")
+    page.see("You have used 95 bytes of 100 bytes. Delete files you no longer need to make room.")
+    assert len(page.named("Try again")) == 1
+    service.call("DELETE", f"/uploads/{first['id']}", token=user.token)
+    page.activate("Try again")
+    summary(page, "3 done")
+    assert stored(service, user) == ["0.txt", "1.txt", "2.txt"]
+    assert page.focused().is_displayed() and page.focused().tag_name != "body"
+    # Where the room of all has been used up, nothing that the person deletes would be of help.
+    service.upload(other, "other.txt", b"o" * 100)
+    page.choose_files(write(tmp_path, "more.txt", b"m" * 40))
+    summary(page, "3 done, 1 failed")
+    page.see("The whole service has no room left, although you have.")
+    page.see_no("You have used")
+
+
+def test_files_of_one_folder_are_no_versions_of_each_other_and_keep_their_paths(page, service, tmp_path):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    folder = tmp_path / "plans"
+    write(folder, "a.txt", b"one")
+    write(folder, "sub2/a.txt", b"two")
+    page.drop_files(folder)
+    summary(page, "2 done")
+    page.see("plans/a.txt", "plans/sub2/a.txt")
+    found = service.call("GET", "/uploads", token=user.token)["items"]
+    assert sorted(file["description"] for file in found) == ["plans/a.txt", "plans/sub2/a.txt"]
+    page.see_no("You have another file of this name.")
+    # One that comes later may be a new version.
+    page.choose_files(write(tmp_path, "a.txt", b"three"))
+    summary(page, "3 done")
+    page.see("You have another file of this name.")
+
+
+def test_how_long_a_queue_takes_is_said_and_a_part_of_small_files_is_done(page, start_service, tmp_path):
+    page.service = service = start_service(CLOAKROOM_RATE_LIMIT_UPLOAD="10")
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.choose_files(*[write(tmp_path, f"{number}.txt", b"n") for number in range(200)])
+    page.see("The service takes no more for now.",
+             "about 19 minutes left")
+    page.until("part that is done", lambda: page.run(
+        "return / done \u00b7 ([3-9]|\\d\\d)\\s?%/.test(document.querySelector('.tray-toggle').textContent)"))
+    page.check("transfers-wait")
+    page.activate("Cancel all")
+
+
+def test_a_pasted_screenshot_is_uploaded_and_named_after_the_moment(page, service):
+    user = service.new_user()
+    page.sign_in(user, "/console/files")
+    page.see("No files yet")
+    page.run("""
+        const bytes = Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGA"
+            + "WjR9awAAAABJRU5ErkJggg=="), letter => letter.charCodeAt(0));
+        const clipboardData = new DataTransfer();
+        clipboardData.items.add(new File([bytes], "image.png", { type: "image/png" }));
+        document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));""")
+    summary(page, "1 done")
+    [name] = stored(service, user)
+    assert re.fullmatch(r"Pasted \d{4}-\d\d-\d\d \d\d\.\d\d(\.\d\d)?\.png", name)

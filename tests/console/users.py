@@ -1,6 +1,7 @@
 """The pages for administrators about users."""
 
 import re
+import secrets
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -96,7 +97,7 @@ def test_inviting_people(page, service):
     page.fill(ADDRESSES, 'invited@example.com "Lee, Ann" <ann@example.com>; ROOT@example.com,' + "bob" * 25
               + "@example.com")
     page.activate("Invite")
-    page.see("4 of 4 addresses. Those that were refused are still in the field.", "Already there ROOT@example.com",
+    page.see("4 of 4 addresses done. Those that were refused are still in the field.", "Already there ROOT@example.com",
              "Invited ann@example.com", "Invalid e-mail address.")
     assert page.tab_to(ADDRESSES).get_property("value") == "bob" * 25 + "@example.com"
     page.check("user-new-done")
@@ -121,7 +122,7 @@ def test_invitations_wait_where_there_are_too_many_at_once(page, start_service):
     page.fill(ADDRESSES, " ".join(people))
     page.activate("Invite")
     page.see("Next try in")
-    page.see("12 of 12 addresses.")
+    page.see("12 of 12 addresses done.")
     assert len(page.run("return [...document.querySelectorAll('.outcome a')]")) == 12
     assert page.tab_to(ADDRESSES).get_property("value") == ""
 
@@ -444,3 +445,52 @@ def test_ten_thousand_users(page, service):
     page.activate("Export CSV")
     page.activate("Download CSV")
     assert len(saved(page, "users-*.csv")) > 10_000
+
+
+def test_several_accounts_are_changed_together(page, service):
+    mark = "team" + secrets.token_hex(4)
+    people = [service.new_user(username=f"{mark}_{letter}", name=f"{mark} {letter}") for letter in "abc"]
+    invited = f"{mark}@example.com"
+    service.call("POST", "/users", {"email": invited, "name": f"{mark} d", "invite": True}, service.admin().token)
+    service.mailbox.link(invited)
+    page.sign_in(service.admin(), f"/console/users?search={mark}&sort_by=name&sort_order=asc")
+    page.see("1–4 of 4")
+    page.toggle("Select all on this page")
+    page.see("4 selected")
+    page.check("users-selected")
+
+    # Who has never come gets another link; those who have do not.
+    page.activate("Invite again")
+    page.see(f"{mark} d has been sent another link.")
+    assert service.mailbox.link(invited, 2)
+
+    def states():
+        path = f"/admin/users?text={mark}&sort_by=name&sort_order=asc"
+        answer = service.call("GET", path, token=service.admin().token)
+        return [(user["is_active"], user["storage_quota"]) for user in answer["items"]]
+
+    page.toggle(f"Select {mark} a")
+    page.toggle(f"Select {mark} b")
+    page.activate("Set storage limit")
+    page.fill("Storage limit in MB (optional)", "5")
+    page.press(Keys.ENTER)
+    page.see("2 accounts have been given the limit.")
+    assert states() == [(True, 5 << 20), (True, 5 << 20), (True, None), (True, None)]
+
+    for letter in "bc":
+        page.toggle(f"Select {mark} {letter}")
+    page.activate("Deactivate")
+    page.see("Deactivate 2 accounts?", "They can no longer sign in.")
+    page.run("document.querySelector('dialog .danger').click()")
+    page.see("2 accounts have been deactivated.")
+    page.until("badges", lambda: len(page.rows("Inactive")) == 2)
+    assert [is_active for is_active, _ in states()] == [True, False, False, True]
+    assert not service.takes(people[1].token) and service.takes(people[0].token)
+
+
+def test_the_own_account_is_not_deactivated_with_others(page, service):
+    page.sign_in(service.admin(), "/console/users?search=root@")
+    page.see("1–1 of 1")
+    page.toggle("Select root")
+    page.see("1 selected")
+    page.see_no("Deactivate")

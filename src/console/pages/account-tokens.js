@@ -5,7 +5,7 @@ import { get, post } from "../api.js";
 import { button, copyButton, load } from "../controls.js";
 import { confirmDialog, formDialog } from "../dialogs.js";
 import { el, focusOn, nameText } from "../dom.js";
-import { formatDate, formatRelative, timeText } from "../format.js";
+import { formatDate, formatHour, formatUntil, timeText } from "../format.js";
 import { table } from "../tables.js";
 import { account } from "../texts/account.js";
 
@@ -45,15 +45,11 @@ function tokenTable(removeOne) {
 
 const oneLine = (text) => el("span", { class: "nowrap" }, text);
 
-/** The API rounds the last use down to the hour. */
-function lastUse(at) {
-  if (!at) return el("span", { class: "soft" }, t.never);
-  return oneLine(Date.now() - new Date(at).getTime() < 3_600_000 ? t.within_hour : timeText(at, formatRelative));
-}
+const lastUse = (at) => (at ? oneLine(timeText(at, formatHour)) : el("span", { class: "soft" }, t.never));
 
 function ending(at) {
   const isSoon = new Date(at).getTime() - Date.now() < SOON;
-  return el("span", { class: isSoon ? "badge is-warn" : "nowrap" }, timeText(at, isSoon ? formatRelative : formatDate));
+  return el("span", { class: isSoon ? "badge is-warn" : "nowrap" }, timeText(at, isSoon ? formatUntil : formatDate));
 }
 
 async function create(refresh) {

@@ -6,7 +6,8 @@ import { saveAttachment } from "../contents.js";
 import { button, load, pageHead } from "../controls.js";
 import { dialog } from "../dialogs.js";
 import { el, focusOn, nameText } from "../dom.js";
-import { formatBytes, formatNumber, localTime, timeText, timeZone, utcTime } from "../format.js";
+import { formatBytes, formatDuration, formatHour, formatNumber, localTime, timeText, timeZone,
+  utcTime } from "../format.js";
 import { notify } from "../frame.js";
 import { query as currentQuery, withQuery } from "../router.js";
 import { filters, pager, table } from "../tables.js";
@@ -144,15 +145,9 @@ function members({ old = {}, new: now = {}, fields, filename, ...rest }) {
 
 /** How figures among the details are shown that have a unit. */
 const FORMATS = {
-  file_size: formatBytes, expires_in_minutes: duration, expires_in_days: (days) => duration(days * 1440),
+  file_size: formatBytes, hour: formatHour, expires_in_minutes: formatDuration,
+  expires_in_days: (days) => formatDuration(days * 1440),
 };
-
-/** A time in the largest unit of which it is a multiple, such as "7 days". */
-function duration(minutes) {
-  const unit = minutes % 1440 === 0 ? "day" : minutes % 60 === 0 ? "hour" : "minute";
-  const format = new Intl.NumberFormat(undefined, { style: "unit", unit, unitDisplay: "long" });
-  return format.format(minutes / { day: 1440, hour: 60, minute: 1 }[unit]);
-}
 
 const label = (name) => t.labels[name] ?? name.replaceAll("_", " ");
 

@@ -9,9 +9,9 @@ import { fileList, momentCell, nameCell } from "../file-list.js";
 import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
 import { notify } from "../frame.js";
 import { wayBack } from "../router.js";
-import { texts } from "../texts.js";
+import { files as fileTexts } from "../texts/files.js";
 
-const t = texts.files.deleted;
+const t = fileTexts.deleted;
 
 export function show(context) {
   const left = el("div", { role: "status" });
@@ -35,11 +35,11 @@ export function show(context) {
 }
 
 const COLUMNS = [
-  { label: texts.files.list.name, main: true, sort: "filename", cell: (file) => nameCell(file) },
-  { label: texts.files.list.size, sort: "file_size", align: "end", cell: ({ file_size: size }) => formatBytes(size) },
+  { label: fileTexts.list.name, main: true, sort: "filename", cell: (file) => nameCell(file) },
+  { label: fileTexts.list.size, sort: "file_size", align: "end", cell: ({ file_size: size }) => formatBytes(size) },
   { label: t.deleted_at, sort: "deleted_at", cell: ({ deleted_at: moment }) => momentCell(moment) },
   { label: t.until, cell: ({ restorable_until: moment }) => momentCell(moment) },
-  { label: texts.files.list.actions, hideLabel: true, cell: rowTools },
+  { label: fileTexts.list.actions, hideLabel: true, cell: rowTools },
 ];
 
 function rowTools(file) {

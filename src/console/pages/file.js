@@ -5,7 +5,6 @@ import { ApiError, currentUser, getTagged, put } from "../api.js";
 import { button, copyButton, errorBox, load, pageHead, section, skeleton } from "../controls.js";
 import { append, el, icon, nameText, replace } from "../dom.js";
 import { act } from "../file-actions.js";
-import { linksSection } from "../file-links.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { changes, field, form } from "../forms.js";
 import { notify, setTitle } from "../frame.js";
@@ -13,6 +12,7 @@ import { previewSection } from "../preview.js";
 import { go, wayBack } from "../router.js";
 import { typeName } from "../texts/file-types.js";
 import { oneFile } from "../texts/one-file.js";
+import { linksSection } from "./links.js";
 
 const t = oneFile.page;
 /** What the owner may change. */
@@ -51,12 +51,14 @@ function shownFile(found, head, signal) {
     setTitle(changed.filename);
     replace(facts, factsOf(changed));
   };
-  const save = button(t.download, { kind: "primary", drawing: "download", busy: t.downloading,
+  const share = isOwn && button(t.share, { kind: "primary", drawing: "link",
+    on: { click: () => act("link", [current]) } });
+  const save = button(t.download, { kind: isOwn ? "" : "primary", drawing: "download", busy: t.downloading,
     act: () => act("download", [current]) });
   const remove = isOwn && button(t.delete, { kind: "danger", drawing: "trash", on: { click: async () => {
     if (await act("delete", [current]) && !signal.aborted) go(wayBack("/console/files"), { replace: true });
   } } });
-  append(replace(head.querySelector(".actions")), save, remove);
+  append(replace(head.querySelector(".actions")), share, save, remove);
   draw(file);
   const about = el("div", { class: "file-about" }, el("section", { class: "section" }, facts, hashOf(file)),
     previewSection(file, signal));

@@ -2,38 +2,44 @@
 
 import { currentUser, get, loaded, service, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
-import { el, replace } from "../dom.js";
+import { append, el, replace } from "../dom.js";
 import { filesIn, takeDrops } from "../drops.js";
 import { act, patiently } from "../file-actions.js";
 import { fileList, momentCell, nameCell } from "../file-list.js";
-import { isPicture, isText } from "../file-type.js";
+import { hasPreview, isPicture } from "../file-type.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../frame.js";
-import { texts } from "../texts.js";
+import { markOf } from "../marks.js";
 import { typeName } from "../texts/file-types.js";
+import { files as fileTexts } from "../texts/files.js";
 import { addUploads } from "../uploads.js";
+import { viewAddress } from "../view.js";
 
-const t = texts.files.list;
+const t = fileTexts.list;
+/** Bytes of the largest picture that is its own mark. */
+const THUMBNAIL = 1024 ** 2;
+const listOf = new Intl.ListFormat("en", { type: "conjunction" });
 
 export function show(context) {
   const chooser = chooserOf(addFiles);
   const folders = chooserOf(addFolders, { webkitdirectory: true });
   const choose = () => chooser.click();
   const room = el("div", { class: "room" });
+  const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
   const list = fileList(context, {
-    words: { ...t, none: t.none({ types: service.types.map((type) => typeName(type)).join(", "),
+    words: { ...t, none: t.none({ types: listOf.format(service.types.map((type) => typeName(type))),
       limit: formatBytes(service.fileBytes) }) },
     lead: room,
     caption: t.caption,
     columns: COLUMNS,
     actions: ["link", "download", "publish", "hide", "delete"],
     sort: { by: "upload_date", order: "desc" },
-    action: () => button(t.upload, { drawing: "upload", act: choose }),
+    action: () => button(t.upload, { kind: "primary", drawing: "upload", act: choose }),
+    listed: (isNone) => { upload.hidden = isNone; },
     refreshed: () => showRoom(room, context.leaving),
   });
   takeDrops({ takeFiles: addFiles, takeFolders: addFolders }, context.leaving);
   showRoom(room, context.leaving);
-  const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
   const more = "webkitdirectory" in folders
     && button(t.folder, { kind: "quiet upload-folder", act: () => folders.click() });
   const deleted = service.trashDays > 0 && buttonLink(t.deleted, "/console/files/deleted", { kind: "quiet" });
@@ -52,8 +58,8 @@ function chooserOf(take, options) {
 }
 
 /** Uploads files, and says how many there are that cannot be, with those that were `left` out before. */
-function addFiles(files, left = {}) {
-  const all = { ...left, many: (left.many ?? 0) + addUploads(files) };
+function addFiles(files, { left = {}, paths } = /** @type {any} */ ({})) {
+  const all = { ...left, many: (left.many ?? 0) + addUploads(files, paths) };
   const limit = formatBytes(service.fileBytes);
   const part = ([why, n]) => t.left[why]({ n, count: formatNumber(n), limit });
   const parts = Object.entries(all).filter(([, n]) => n > 0).map(part);
@@ -62,8 +68,8 @@ function addFiles(files, left = {}) {
 
 async function addFolders(items) {
   const owner = currentUser().id;
-  const { files, left } = await filesIn(items);
-  if (currentUser()?.id === owner) addFiles(files, left);
+  const { files, ...found } = await filesIn(items);
+  if (currentUser()?.id === owner) addFiles(files, found);
 }
 
 const COLUMNS = [
@@ -77,15 +83,27 @@ const COLUMNS = [
 const fileOf = new WeakMap();
 
 function linkedName(file) {
-  const lookBySpace = (event) => {
-    if (event.key !== " ") return;
+  const byKey = (event) => {
+    const work = { " ": () => look(file), F2: () => act("rename", [file]) }[event.key];
+    if (!work) return;
     event.preventDefault();
-    if (!event.repeat) look(file);
+    if (!event.repeat) work();
   };
   const link = el("a", { href: `/console/files/${file.id}`, "data-key": `name-${file.id}`,
-    on: { keydown: lookBySpace } });
+    on: { keydown: byKey } });
   fileOf.set(link, file);
-  return nameCell(file, link);
+  return nameCell(file, link, thumbnailOf(file));
+}
+
+/** The mark of a file, over which a small picture is shown as soon as it is seen, unless the network is slow. */
+function thumbnailOf(file) {
+  const mark = markOf(file);
+  const { saveData, effectiveType } = /** @type {any} */ (navigator).connection ?? {};
+  const isWanted = isPicture(file) && file.file_size < THUMBNAIL && !saveData && !/2g|3g/.test(effectiveType);
+  if (!isWanted) return mark;
+  viewAddress(file).then((src) => append(mark, el("img", { src, alt: "", loading: "lazy", on: {
+    error: ({ target }) => target.remove() } })), () => {}); // without a token the mark stays as it is
+  return mark;
 }
 
 /** Shows what a file holds, and those around it in the list. */
@@ -98,9 +116,9 @@ async function look(file) {
 function rowTools(file) {
   const tool = (name, drawing, action) => iconButton(t[name]({ name: file.filename }), drawing,
     { act: action, "data-key": `${name}-${file.id}` });
-  const actions = Object.entries({ link: "link", download: "download", delete: "trash" });
+  const actions = Object.entries({ rename: "pencil", link: "link", download: "download", delete: "trash" });
   return [
-    (isPicture(file) || isText(file)) && tool("look", "look", () => look(file)),
+    hasPreview(file) && tool("look", "look", () => look(file)),
     actions.map(([name, drawing]) => tool(name, drawing, () => act(name, [file]))),
   ];
 }
@@ -123,5 +141,5 @@ async function showRoom(place, leaving) {
   const part = quota > 0 ? Math.min(1, bytes / quota) : 1;
   replace(place,
     el("p", {}, t.used_of({ files, count: formatNumber(files), used: formatBytes(bytes), quota: formatBytes(quota) })),
-    el("meter", { value: part, high: 0.9, "aria-label": t.meter }));
+    files > 0 && el("meter", { value: part, high: 0.9, "aria-label": t.meter }));
 }

@@ -6,6 +6,7 @@ import { button, buttonLink, load, skeleton } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
 import { formatBytes, timeText } from "../format.js";
 import { brand, setTitle } from "../frame.js";
+import { markOf } from "../marks.js";
 import { typeName } from "../texts/file-types.js";
 import { oneFile } from "../texts/one-file.js";
 
@@ -17,40 +18,44 @@ const UNASKED = 2 * 1024 ** 2;
 
 export function show({ leaving: signal }) {
   const heading = el("h1", { tabindex: "-1" }, t.title);
+  const lead = el("div", { class: "link-lead" });
   const place = el("div", {});
   const refresh = () => {
     const token = location.hash.slice(1);
     const address = `/api/v1/links/${encodeURIComponent(token)}`;
     return load(place, {
       signal,
-      waiting: skeleton(2),
+      waiting: skeleton(3),
       work: async () => (token ? find(address, signal) : null),
       show: (file) => {
         replace(heading, file ? nameText(file.filename) : t.ended_title);
         setTitle(heading.textContent);
+        replace(lead, file && [markOf(file), file.sender && el("p", { class: "soft" }, nameText(file.sender), t.sent)]);
         return file ? shownFile(file, { address, signal, refresh }) : el("p", {}, t.ended);
       },
     });
   };
   refresh();
-  return { element: el("div", { class: "narrow" }, brand(), heading, place), update: refresh };
+  return { element: el("div", { class: "narrow" }, brand(), lead, heading, place), update: refresh };
 }
 
 /** What there is to know about the file, its buttons, and what is in it. The link may end before they are pressed. */
 function shownFile(file, { address, signal, refresh }) {
-  const { content_type: type, file_size: size, sender, expires_at: until, inline } = file;
+  const { content_type: type, file_size: size, expires_at: until, inline } = file;
+  const hasPicture = inline && size > 0 && type.startsWith("image/");
   const save = async () => {
     if (await find(address, signal)) el("a", { href: address, download: "" }).click();
     else refresh();
   };
   return [
     el("p", { class: "lead" }, `${typeName(type, file.filename)} · ${formatBytes(size)}`),
-    el("p", { class: "small soft under-lead" },
-      sender && [t.from, " ", nameText(sender), " · "], t.until, " ", timeText(until)),
+    hasPicture && picture(file, address),
     el("div", { class: "form-actions" },
-      button(oneFile.page.download, { kind: "primary", drawing: "download", act: save, failed: refresh }),
+      button(t.download({ size: formatBytes(size) }), { kind: "primary", drawing: "download", act: save,
+        failed: refresh }),
       inline && buttonLink(t.open, address, { target: "_blank", rel: "noopener" })),
-    inline && size > 0 && (type.startsWith("image/") ? picture : text)(file, address, signal),
+    el("p", { class: "aside" }, t.until, " ", timeText(until)),
+    inline && size > 0 && !hasPicture && text(file, address, signal),
   ];
 }
 

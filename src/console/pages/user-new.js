@@ -92,7 +92,9 @@ async function makeAll(people, { username, password, ...account }, { field, outc
         if (people.length === 1 || !REFUSALS.includes(error.status)) throw error;
         const isThere = error.reason === "EMAIL_TAKEN";
         if (!isThere) refused.push(written);
-        say(isThere ? "" : "is-danger", isThere ? t.there : t.refused, nameText(address), !isThere && error.message);
+        say(isThere ? "" : "is-danger", isThere ? t.there : t.refused, isThere
+          ? el("a", { href: `/console/users?search=${encodeURIComponent(address)}` }, address) : nameText(address),
+        !isThere && error.message);
       }
       left.shift();
       const figures = { done: formatNumber(people.length - left.length), total: formatNumber(people.length) };

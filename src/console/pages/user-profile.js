@@ -28,9 +28,7 @@ export function profileFields(user) {
       options: Object.entries(admin.roles), reasons: ["LAST_ADMIN"] },
     { name: "permissions", label: t.permissions, type: "textarea", value: user.permissions.join("\n"), rows: 3,
       hint: t.permissions_hint },
-    { name: "storage_quota", label: t.storage_quota, type: "number", min: 0, step: "any", hint: t.quota_hint,
-      placeholder: formatNumber(service.userBytes / MEGABYTE),
-      value: user.storage_quota === null ? null : user.storage_quota / MEGABYTE },
+    quotaField(user.storage_quota),
     { name: "file_quota", label: t.file_quota, type: "number", min: 0, step: 1, value: user.file_quota,
       placeholder: formatNumber(service.userFiles), hint: t.quota_hint },
   ];
@@ -39,8 +37,14 @@ export function profileFields(user) {
 /** What the values of these fields mean to the API. */
 export function accountOf(/** @type {any} */ { permissions, storage_quota: megabytes, ...values }) {
   const words = permissions.split("\n").map((line) => line.trim()).filter(Boolean);
-  return { ...values, permissions: words, storage_quota: megabytes === null ? null : Math.round(megabytes * MEGABYTE) };
+  return { ...values, permissions: words, storage_quota: toBytes(megabytes) };
 }
+
+/** The field for how many bytes an account may store, `null` for the usual number; and what it means to the API. */
+export const quotaField = (bytes = null) => ({ name: "storage_quota", label: t.storage_quota, type: "number", min: 0,
+  step: "any", hint: t.quota_hint, placeholder: formatNumber(service.userBytes / MEGABYTE),
+  value: bytes === null ? null : bytes / MEGABYTE });
+export const toBytes = (megabytes) => (megabytes === null ? null : Math.round(megabytes * MEGABYTE));
 
 /**
  * The part of an account's page that changes it. `refresh()` is called after a change, to show the account anew.

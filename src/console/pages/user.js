@@ -7,7 +7,7 @@ import { button, buttonLink, load, pageHead, section, skeleton } from "../contro
 import { confirmDialog, formDialog } from "../dialogs.js";
 import { el, focusOn, isInField, nameText, replace } from "../dom.js";
 import { form } from "../forms.js";
-import { formatDate, timeText } from "../format.js";
+import { formatDate, formatHour, timeText } from "../format.js";
 import { notify, setTitle } from "../frame.js";
 import { go } from "../router.js";
 import { table } from "../tables.js";
@@ -137,7 +137,7 @@ const COLUMNS = {
   tokens: [
     { label: admin.name, main: true, cell: (row) => nameText(row.name) },
     { label: t.token_access, cell: (row) => account.tokens.scopes[row.scope] ?? row.scope },
-    { label: t.token_used, cell: (row) => timeText(row.last_used_at) || admin.never },
+    { label: t.token_used, cell: (row) => timeText(row.last_used_at, formatHour) || admin.never },
     { label: t.expires, cell: (row) => timeText(row.expires_at, formatDate) },
   ],
 };

@@ -137,7 +137,6 @@ export const account = {
     scopes: { all: "Read and write", read: "Read only", upload: "Upload only" },
     used: "Last used",
     never: "Never",
-    within_hour: "Within the hour",
     none: "No access tokens",
     none_text: "Create one for each program with “New token”, so that you can end each on its own.",
     create: "New token",

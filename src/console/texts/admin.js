@@ -1,5 +1,7 @@
 // The texts of the pages for administrators.
 
+const many = ({ count }) => `${count} accounts`;
+
 export const admin = {
   roles: { user: "User", admin: "Administrator" },
   active: "Active",
@@ -29,12 +31,21 @@ export const admin = {
     files: "Files",
     none_title: "No account matches",
     none: "Try other words, or clear the filters.",
+    actions: {
+      invite: { label: "Invite again", doing: (what) => `Sending links to ${what}`, many, done: "sent another link" },
+      quota: { label: "Set storage limit", doing: (what) => `Setting the limit of ${what}`, many,
+        done: "given the limit" },
+      activate: { label: "Activate", doing: (what) => `Activating ${what}`, many, done: "activated" },
+      deactivate: { label: "Deactivate", doing: (what) => `Deactivating ${what}`, many, done: "deactivated",
+        one: "this account", title: (what) => `Deactivate ${what}?`,
+        text: ({ one }) => `${one ? "" : "They"} can no longer sign in. Sessions, tokens and links to files end.` },
+    },
     export: "Export CSV",
     export_title: "Export accounts",
     export_text: "A CSV file with a row for each account: id, username, e-mail, name, role, state, times in UTC, and "
       + "how much it has stored. Oldest accounts first.",
-    export_email: "Part of the e-mail address",
-    export_email_hint: "Leave empty for all accounts. * stands for any text, as in *@example.com.",
+    export_shown: ({ n, count }) => `${count} ${n === 1 ? "account" : "accounts"}, as filtered`,
+    export_all: ({ n, count }) => (n === 1 ? "The only account" : `All ${count} accounts`),
     download: "Download CSV",
     preparing: "Preparing…",
   },
@@ -158,7 +169,7 @@ export const admin = {
     made: "Created",
     there: "Already there",
     refused: "Refused",
-    progress: ({ done, total }) => `${done} of ${total} addresses.`,
+    progress: ({ done, total }) => `${done} of ${total} addresses done.`,
     kept: "Those that were refused are still in the field.",
   },
 

@@ -178,7 +178,8 @@ fn pages_may_load_and_run_only_what_this_service_sends() {
         ];
         let of_console = [
             "style-src 'self'",
-            "img-src 'self' data: blob:",
+            "img-src 'self' data:",
+            "media-src 'self'",
             "require-trusted-types-for 'script'",
             "trusted-types 'none'",
         ];
@@ -352,6 +353,7 @@ fn the_console_says_what_the_service_offers_and_takes() {
         "registration": false,
         "passwordResets": true,
         "emailConfirmation": false,
+        "publicList": false,
         "types": ["text/csv", "image/png"],
         "spellings": ["text/csv", "application/csv", "text/comma-separated-values", "text/x-comma-separated-values",
                       "text/x-csv", "image/png", "image/x-png"],
