@@ -90,7 +90,7 @@ fn a_new_token_lives_as_long_and_has_the_scope_that_its_fields_say() {
 
 #[test]
 fn a_token_for_uploads_adds_files_and_does_nothing_else() {
-    let settings = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")];
+    let settings = [("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true"), ("CLOAKROOM_PUBLIC_LIST", "on")];
     let (api, [root]) = Server::with_users(&settings, ["root"]);
     let body = json!({"name": "a camera", "scope": "upload"});
     let token = api.create_token(&root, body).expect(201).json()["token"].clone();
