@@ -70,7 +70,7 @@ fn read_at_three_rates(api: &Server, downloads: [TcpStream; 3], content: &str) {
     while open_connections(api) > 2 {
         for _ in 0..40 {
             thread::sleep(Duration::from_millis(25));
-            slow.read_exact(&mut [0; 10]).expect("more bytes");
+            let _ = slow.read_exact(&mut [0; 10]); // it may have been cut by now
             (&fast).take(100).read_to_end(&mut received).expect("more bytes");
         }
         assert!(begin.elapsed() < Duration::from_secs(240), "they are still open");

@@ -83,7 +83,7 @@ fn another_method_is_refused_with_those_allowed() {
         ("GET", "/api/v1/auth/login/", "POST", "a trailing slash"),
         ("BREW", "/healthz", "GET, HEAD", "an unknown method"),
         ("OPTIONS", "/api/v1/auth/me", "GET, HEAD", "OPTIONS without CORS"),
-        ("DELETE", "/api/v1/users/me", "GET, HEAD, PUT", "a literal segment is no id"),
+        ("DELETE", "/api/v1/users/me", "GET, HEAD, PUT, PATCH", "a literal segment is no id"),
     ] {
         let answer = api.request_at_root(method, path).send().case(reason);
         let answer = answer.refused(405, "Method Not Allowed");
@@ -188,7 +188,7 @@ fn cors_allows_the_headers_that_are_asked_for_and_exposes_those_that_the_api_has
     let api = Server::start(&[("CLOAKROOM_CORS_ORIGINS", "https://app.example")]);
     let preflight = |path: &str| preflight(&api, path, "https://app.example");
     let answer = preflight("/api/v1/users/me").expect(204);
-    assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT");
+    assert_eq!(answer.header("Access-Control-Allow-Methods"), "GET, HEAD, PUT, PATCH");
     let asked = "Access-Control-Request-Method, Access-Control-Request-Headers";
     assert_eq!(values(&answer, "Vary"), [asked, "Origin"]);
     let has = |answer: &Answer, header: &str, names: &str| {
