@@ -51,7 +51,7 @@ fn the_command_prints_the_events_of_a_time_oldest_first_and_needs_only_the_datab
 #[test]
 fn as_json_each_event_is_a_line_as_the_list_shows_it() {
     let (api, [root]) = Server::with_users(&[], ["root"]);
-    let file = api.new_file(&root, "a \"b\"\u{2028}\n.txt", "a");
+    let file = api.new_file(&root, "caf\u{e9} 'b' \u{1f600}.txt", "a");
     api.delete_file(&root, &file).expect(204);
     api.login("root", "wrong horse").expect(401);
     let mut events = Vec::new();
