@@ -15,7 +15,7 @@ from service import Service, wait_for
 
 UNKNOWN_ID = "00000000-0000-4000-8000-000000000000"
 # The sample lets bodies of 11 MiB through, a little more than the largest upload.
-TOO_LARGE = b"Content-Length: 12000000\r\n\r\n"
+TOO_LARGE = b"Content-Length: 1200000000\r\n\r\n"
 HEADERS_OF_AN_ERROR = [
     "content-type: application/json",
     "x-content-type-options: nosniff",
