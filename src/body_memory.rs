@@ -3,8 +3,9 @@
 //! take their room from one budget. Those of up to [`SMALL_BODY`] never come here: they count with their connection.
 //!
 //! A request for which there is not enough room waits, at most for a second. Meanwhile connections that hold some and
-//! whose clients keep the service waiting are closed, first those of the owner that holds the most bytes, and what comes
-//! free goes to the owner that holds the fewest. So whoever has many slow connections loses them, and others do not.
+//! whose clients keep the service waiting are closed, first those of the owner that holds the most bytes, and what
+//! comes free goes to the owner that holds the fewest. So whoever has many slow connections loses them, and others do
+//! not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

@@ -13,9 +13,9 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a thread may wait for, in the order in which it may have several of them at a time: with a permit of one rank it
-/// waits only for a later one, so no two threads wait for each other. `src/README.md` says how many permits each has, and
-/// how long a wait may take.
+/// What a thread may wait for, in the order in which it may have several of them at a time: with a permit of one rank
+/// it waits only for a later one, so no two threads wait for each other. `src/README.md` says how many permits each
+/// has, and how long a wait may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     #[cfg(feature = "oidc")]

@@ -21,8 +21,8 @@ const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 /// The most memory that an event of a page takes, in bytes: its row and its record, or that and its JSON.
 const EVENT_BYTES: usize = 4096;
-/// Events that are read for a batch of an export. All of them fit: an event has no text that its user chose, and none is
-/// longer than 600 bytes.
+/// Events that are read for a batch of an export. All of them fit: an event has no text that its user chose, and none
+/// is longer than 600 bytes.
 const BATCH_EVENTS: i64 = 400;
 /// The header row of an export: a name for each cell that [`write_event`] writes.
 const HEADER: &str =

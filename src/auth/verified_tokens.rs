@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 
-/// Most tokens that are remembered, in about half a MiB. With one more all are forgotten, so each is verified once more
-/// at most for every other token that comes.
+/// Most tokens that are remembered, in about half a MiB. When one more comes, all are forgotten, and each is verified
+/// anew at its next use.
 const MAX_TOKENS: usize = 2048;
 
 /// Values by the SHA-256 of a token. The token itself would take ten times as much memory, and anyone who reads the
@@ -30,11 +30,12 @@ impl<T> VerifiedTokens<T> {
 
     /// Remembers `token`, which must have a valid signature: otherwise anyone could fill the memory with tokens.
     pub fn insert(&self, token: &str, known: Arc<T>) {
+        let key = key(token);
         let mut tokens = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if tokens.len() >= MAX_TOKENS {
             tokens.clear();
         }
-        tokens.insert(key(token), known);
+        tokens.insert(key, known);
     }
 }
 

@@ -154,8 +154,7 @@ settings! { |s, memory_limit|
     "CLOAKROOM_HEAD_TIMEOUT_SECONDS" => head_timeout: Duration = s.seconds(10);
     /// longest time between two requests of a connection
     "CLOAKROOM_IDLE_TIMEOUT_SECONDS" => idle_timeout: Duration = s.seconds(60);
-    /// longest time that a stop waits for open requests, 1 to 3600; for clients that send or receive slowly it is five
-    /// seconds
+    /// longest time that a stop waits for open requests, 1 to 3600; for those of slow clients it is five seconds
     "CLOAKROOM_STOP_SECONDS" => max_stop: Duration = Duration::from_secs(s.number(30, 1..=3600));
     /// who may read `/metrics`: `off`, `loopback` (clients on this host, not through a proxy), `any`; others get 404
     "CLOAKROOM_METRICS" => metrics: MetricsAccess = s.choice(MetricsAccess::Loopback);

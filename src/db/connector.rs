@@ -235,8 +235,9 @@ fn is_former_primary(error: &postgres::Error) -> bool {
 }
 
 /// The statements that begin a session with the settings that the program relies on, in a transaction that does not
-/// depend on those that the database asks for: one that waits for others, or that a standby refuses. They name the issuer
-/// by which people sign in, of which the function `account` of the database tells whether an account has an identity.
+/// depend on those that the database asks for: one that waits for others, or that a standby refuses. They name the
+/// issuer by which people sign in, of which the function `account` of the database tells whether an account has an
+/// identity.
 fn beginning(issuer: &str) -> String {
     let (settings, issuer) = (sql!("db/database/session"), issuer.replace('\'', "''"));
     format!(

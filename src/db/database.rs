@@ -116,9 +116,9 @@ impl Database {
         })
     }
 
-    /// Runs a query that changes nothing and reads thousands of rows. `query` is given the timeout of its statement, and
-    /// is called anew if it is repeated. Only a few of these queries run at a time, because otherwise they could take
-    /// all connections. Fails with [`Error::TimedOut`] if the wait for the others or the statement is not over by
+    /// Runs a query that changes nothing and reads thousands of rows. `query` is given the timeout of its statement,
+    /// and is called anew if it is repeated. Only a few of these queries run at a time, because otherwise they could
+    /// take all connections. Fails with [`Error::TimedOut`] if the wait for the others or the statement is not over by
     /// `deadline`.
     pub fn read_bulk<T>(
         &self,

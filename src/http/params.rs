@@ -157,8 +157,8 @@ impl Params {
         self.optional(name, |text| rules::choice(text, choices))
     }
 
-    /// Reads a whole number that must lie in the range: a JSON number, or decimal digits in a text. Returns `default` if
-    /// it is absent. `5.0` is a whole number, because JSON has only one type of numbers, and so have languages of
+    /// Reads a whole number that must lie in the range: a JSON number, or decimal digits in a text. Returns `default`
+    /// if it is absent. `5.0` is a whole number, because JSON has only one type of numbers, and so have languages of
     /// clients; forms and spreadsheets make texts of all values.
     pub fn integer(
         &mut self,

@@ -11,9 +11,9 @@ const OF_MESSAGE: [&str; 5] = ["composing", "MAIL FROM", "RCPT TO", "DATA", "mes
 /// Why a message was not sent. Shown as the step and the cause, such as `RCPT TO: 550 5.1.1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailError {
-    /// The step of the delivery that failed: `composing`, `connecting`, `greeting` (the server's first reply), `EHLO` (or
-    /// `HELO`), `STARTTLS`, `TLS` (the handshake), `AUTH mechanism` (the choice of one), `AUTH`, `MAIL FROM`, `RCPT TO`,
-    /// `DATA`, or `message` (the message itself, and the reply to it).
+    /// The step of the delivery that failed: `composing`, `connecting`, `greeting` (the server's first reply), `EHLO`
+    /// (or `HELO`), `STARTTLS`, `TLS` (the handshake), `AUTH mechanism` (the choice of one), `AUTH`, `MAIL FROM`, `RCPT
+    /// TO`, `DATA`, or `message` (the message itself, and the reply to it).
     pub step: &'static str,
     /// The code and the enhanced status (RFC 3463) of the server's reply, or a description of the error that contains
     /// no e-mail address.

@@ -12,9 +12,9 @@ use crate::error::Error;
 pub const SIGNATURE_BYTES: usize = 8192;
 
 /// The type under which a file of this name is stored whose part declares `declared` and whose content begins with
-/// `first`, up to [`SIGNATURE_BYTES`]. Browsers and programs name types by the end of a filename, if at all, and by many
-/// names. So a file is refused only if the list takes neither its declared type nor, for text, `text/plain`, or if its
-/// content certainly shows another type that is not listed; a type that is declared wrongly, but is in the list, is
+/// `first`, up to [`SIGNATURE_BYTES`]. Browsers and programs name types by the end of a filename, if at all, and by
+/// many names. So a file is refused only if the list takes neither its declared type nor, for text, `text/plain`, or if
+/// its content certainly shows another type that is not listed; a type that is declared wrongly, but is in the list, is
 /// corrected. Of one that declares nothing, the type is found. Fails with [`Error::TypeNotAllowed`] or
 /// [`Error::TypeContradicted`].
 pub fn stored_type(

@@ -54,8 +54,8 @@ pub fn username(text: &str) -> Result<String, Problem> {
     }
 }
 
-/// An e-mail address (RFC 5321) of at most 255 characters, trimmed and else kept as given, or in NFC if it is an address
-/// only so: names have no combining marks in the grammar.
+/// An e-mail address (RFC 5321) of at most 255 characters, trimmed and else kept as given, or in NFC if it is an
+/// address only so: names have no combining marks in the grammar.
 pub fn email(text: &str) -> Result<String, Problem> {
     let text = text.trim();
     let composed = nfc(text);

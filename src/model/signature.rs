@@ -105,8 +105,8 @@ pub fn shown_types<'a>(first: &'a [u8], is_text: bool, filename: &str) -> Vec<&'
     let mut names: Vec<_> = types_by_extension(filename).filter(is_near).collect();
     names.extend(entries);
     match shown {
-        // Other programs write such files, too, so what shows to be one of them is none of Word. The extensions of newer
-        // documents show nothing: with a password each of them is such a file.
+        // Other programs write such files, too, so what shows to be one of them is none of Word. The extensions of
+        // newer documents show nothing: with a password each of them is such a file.
         OLE_FILE if names.iter().all(|name| belongs(name, ZIP)) => {
             names.extend(["application/x-ole-storage", OLE_FILE]);
         }
@@ -137,8 +137,8 @@ fn is_svg(first: &[u8]) -> bool {
     }
 }
 
-/// Whether it is so in packages of Office alone (ECMA-376, part 2), how the path of an entry in a ZIP archive begins, and
-/// the type that this shows.
+/// Whether it is so in packages of Office alone (ECMA-376, part 2), how the path of an entry in a ZIP archive begins,
+/// and the type that this shows.
 const ENTRIES: [(bool, &[u8], &str); 6] = [
     (true, b"word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
     (true, b"xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -148,8 +148,8 @@ const ENTRIES: [(bool, &[u8], &str); 6] = [
     (false, b"doc.kml", "application/vnd.google-earth.kmz"),
 ];
 
-/// The type that the first entries of a ZIP archive show: by the content of the one that says so, as in OpenDocument and
-/// EPUB, or by their names.
+/// The type that the first entries of a ZIP archive show: by the content of the one that says so, as in OpenDocument
+/// and EPUB, or by their names.
 fn zip_type(first: &[u8]) -> Option<&str> {
     let (mut rest, mut is_package) = (first, false);
     loop {

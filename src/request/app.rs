@@ -1,5 +1,6 @@
 //! The application: all that lives longer than a request.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -65,6 +66,8 @@ pub struct App {
     background: SyncSender<()>,
     /// The moment from which the token buckets count time.
     pub started: Instant,
+    /// Whether the warning about `X-Forwarded-For` from an untrusted peer was logged already.
+    pub warned_of_forwarding: AtomicBool,
     /// They are made when one is first asked for, because most processes are never asked.
     pub pages: OnceLock<Pages>,
 }
@@ -106,6 +109,7 @@ impl App {
             stored_bytes: StoredBytes::new(config.storage_quota, false),
             young_bytes: StoredBytes::new(config.young_storage_quota(), true),
             started: Instant::now(),
+            warned_of_forwarding: AtomicBool::new(false),
             pages: OnceLock::new(),
             config,
             db,

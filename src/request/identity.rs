@@ -22,7 +22,8 @@ use crate::model::user::{Role, SignIn, TokenHash, TokenScope, User};
 const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The user of the access token or personal access token in `Authorization`, or of the view token in the address where
-/// the endpoint accepts one, or the development admin if authentication is switched off. As the development admin a foreign web page could do anything, so its requests are refused.
+/// the endpoint accepts one, or the development admin if authentication is switched off. As the development admin a
+/// foreign web page could do anything, so its requests are refused.
 pub fn authenticate(context: &RequestContext) -> Result<SignedIn, Error> {
     let app = context.app;
     if !app.config.auth_enabled {

@@ -1,5 +1,5 @@
-//! What the OpenID provider says of itself, and what follows from that for the accounts. Each start logs it, and `doctor`
-//! lists it.
+//! What the OpenID provider says of itself, and what follows from that for the accounts. Each start logs it, and
+//! `doctor` lists it.
 
 use log::Level::{Error, Info, Warn};
 

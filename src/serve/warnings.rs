@@ -5,9 +5,9 @@ use log::Level::{self, Error, Warn};
 use crate::config::{Config, Environment, HttpServer, PasswordLogin, Smtp};
 use crate::mail::Mailer;
 
-/// Something that was found out, such as about a setting: its level, which is `Error` if it does not work or loses data,
-/// `Warn` if it is probably not intended, and `Info` if all is well; what it is; and what to do, which is empty if all is
-/// well or the text says it.
+/// Something that was found out, such as about a setting: its level, which is `Error` if it does not work or loses
+/// data, `Warn` if it is probably not intended, and `Info` if all is well; what it is; and what to do, which is empty
+/// if all is well or the text says it.
 pub type Finding = (Level, String, &'static str);
 
 /// The warnings that apply.

@@ -161,8 +161,8 @@ pub fn find_header<'a>(head: &'a [u8], name: &str) -> Option<&'a str> {
     })
 }
 
-/// Whether the request line has an HTTP version after its method and its target. `httparse` reports any other third word
-/// as an unknown version, such as the rest of a target with a blank in it.
+/// Whether the request line has an HTTP version after its method and its target. `httparse` reports any other third
+/// word as an unknown version, such as the rest of a target with a blank in it.
 fn has_version(bytes: &[u8]) -> bool {
     let line = bytes.split(|byte| *byte == b'\r').next();
     let word = line.and_then(|line| line.splitn(3, |byte| *byte == b' ').nth(2));

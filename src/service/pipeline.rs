@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use log::Level;
@@ -207,8 +208,8 @@ fn authenticate(context: &mut RequestContext) -> Result<SignedIn, Error> {
 
 /// Applies the rate limit, checks the API key, and refuses personal access tokens that the endpoint does not accept.
 /// The limit comes first, so that no refusal can be provoked without limit. A request with such a token counts in the
-/// general class: otherwise whoever has stolen one could use up what the owner needs in the endpoint's class. One with a
-/// view token counts in their class, and needs no key: it can send no headers.
+/// general class: otherwise whoever has stolen one could use up what the owner needs in the endpoint's class. One with
+/// a view token counts in their class, and needs no key: it can send no headers.
 fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> Result<(), Error> {
     let accepted = match caller {
         Caller::User(user) => endpoint.accept(user.credential),
@@ -271,17 +272,14 @@ fn failure(context: &RequestContext, error: &Error) -> Response {
 /// The client's address. Warns once if requests are forwarded by a peer that is not a trusted proxy, because then all
 /// clients of that proxy share its address and the rate limits of that address.
 fn find_client(app: &App, request: &Request) -> IpAddr {
-    static WARN: Once = Once::new();
     let trusted = &app.config.trusted_proxies;
     let peer = request.peer();
     let mut forwarded = request.headers("X-Forwarded-For").peekable();
     let is_ignored = forwarded.peek().is_some() && !is_trusted_proxy(peer, trusted);
-    if is_ignored {
-        WARN.call_once(|| {
-            log::warn!(
-                "X-Forwarded-For from {peer}, which is not in CLOAKROOM_TRUSTED_PROXIES, is ignored (said once)"
-            );
-        });
+    if is_ignored && !app.warned_of_forwarding.swap(true, Ordering::Relaxed) {
+        log::warn!(
+            "X-Forwarded-For from {peer}, which is not in CLOAKROOM_TRUSTED_PROXIES, is ignored (said once)"
+        );
     }
     client_address(peer, forwarded, trusted)
 }

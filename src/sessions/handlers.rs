@@ -58,16 +58,13 @@ pub fn view_token(context: &mut RequestContext, user: &CurrentUser) -> Result<Re
     let sign_in = user.sign_in();
     let token = context.app.signing_keys.sign(Claims {
         user: user.id(),
-        username: None,
-        email: None,
         role: user.account.role,
         token_type: TokenType::View,
         session: sign_in.and_then(|sign_in| sign_in.session),
-        id: None,
-        version: None,
         // When this was decides whether an access token without a session has ended.
         issued_at: sign_in.and_then(|sign_in| sign_in.issued_at),
         expires_at: unix_time().as_secs() + VIEW_SECONDS,
+        ..Claims::default()
     })?;
     response::json(200, &json!({ "token": token, "expires_in": VIEW_SECONDS }))
 }

@@ -48,8 +48,8 @@ pub struct CompleteDraft<'a> {
 }
 
 impl Draft {
-    /// Creates an empty content in the directory `drafts`, where it has a name of its own, so that processes which write
-    /// the same content do not meet. Its destination is `contents`.
+    /// Creates an empty content in the directory `drafts`, where it has a name of its own, so that processes which
+    /// write the same content do not meet. Its destination is `contents`.
     pub(super) fn create(
         id: Uuid,
         drafts: &Path,

@@ -101,7 +101,9 @@ impl AuditLog {
             last = from_row(row).position();
             for row in &rows {
                 let mut event = from_row(row);
-                let is_new = self.printed.insert(event.id, event.at).is_none();
+                if self.printed.insert(event.id, event.at).is_some() {
+                    continue;
+                }
                 let line = match self.format {
                     AuditFormat::Text => {
                         line(&event, [row.get("actor_name"), row.get("subject_name")])
@@ -114,7 +116,7 @@ impl AuditLog {
                     }
                 };
                 // In one write, so that no line is ever cut short.
-                if is_new && !print(&line).map_err(Error::Internal)? {
+                if !print(&line).map_err(Error::Internal)? {
                     return Ok(false);
                 }
             }

@@ -145,7 +145,8 @@ pub struct DedicatedConnection {
 }
 
 impl DedicatedConnection {
-    /// Connects. Only a wait for a lock ends after a minute: how long its statements and transactions take is not known.
+    /// Connects. Only a wait for a lock ends after a minute: how long its statements and transactions take is not
+    /// known.
     pub fn open(settings: &Config) -> Result<DedicatedConnection, String> {
         let connector = Connector::new(settings)?;
         let server = connector.server();

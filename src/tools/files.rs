@@ -111,8 +111,8 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Whether the right bytes are certainly not there: they may be in a file that cannot be read, be it for its rights,
-    /// a disk with a defect or one that is away for a moment.
+    /// Whether the right bytes are certainly not there: they may be in a file that cannot be read, be it for its
+    /// rights, a disk with a defect or one that is away for a moment.
     pub fn is_certain(&self) -> bool {
         !matches!(self, Damage::Unreadable(_))
     }

@@ -62,8 +62,8 @@ fn missing_settings(config: &Config) -> Vec<String> {
 /// Returns what an administrator can do about the error.
 pub fn advice(error: &MailError) -> &'static str {
     if error.code.is_some_and(|code| code / 100 == 4) {
-        return "The server refuses for now, as if it were busy, or did not know the sender yet (greylisting): try again \
-                in some minutes, as the service does by itself.";
+        return "The server refuses for now, as if it were busy, or did not know the sender yet (greylisting): try \
+                again in some minutes, as the service does by itself.";
     }
     match error.step {
         "composing" => "Check the address after --to.",
@@ -82,8 +82,8 @@ pub fn advice(error: &MailError) -> &'static str {
              port 465, smtp:// for 587 and 25."
         }
         "AUTH mechanism" => {
-            "Neither the user nor the password is wrong, but the server takes no password, or not on this port (587 and \
-             465 usually do). Use a relay that takes one, or an app password if the provider has those."
+            "Neither the user nor the password is wrong, but the server takes no password, or not on this port (587 \
+             and 465 usually do). Use a relay that takes one, or an app password if the provider has those."
         }
         "AUTH" => {
             "Check the user and the password in CLOAKROOM_SMTP_URL; characters such as @ : / % are written as %40 %3A \

@@ -189,7 +189,8 @@ fn no_two_files_name_each_other_even_through_others() {
     }
 }
 
-/// The file of a named item: the longest beginning of its path that is a module, or the file from which this exports it.
+/// The file of a named item: the longest beginning of its path that is a module, or the file from which this exports
+/// it.
 fn file_of(
     path: &[String],
     modules: &BTreeSet<Vec<String>>,

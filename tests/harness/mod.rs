@@ -139,7 +139,8 @@ pub fn eventually<T>(mut poll: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The number of cores that a service counts, at most two: one, where `scripts/test-small-host` holds it to half a core.
+/// The number of cores that a service counts, at most two: one, where `scripts/test-small-host` holds it to half a
+/// core.
 pub fn cores_up_to_two() -> i64 {
     let is_held = std::env::var("CLOAKROOM_TEST_CGROUPS").is_ok();
     let cores = thread::available_parallelism().expect("a number of cores").get();

@@ -298,8 +298,8 @@ impl Server {
         Departure { query, cookie, set_cookie, location }
     }
 
-    /// Comes back with this query and these cookies, and returns the fragment of the console's page, without the request
-    /// id of an error.
+    /// Comes back with this query and these cookies, and returns the fragment of the console's page, without the
+    /// request id of an error.
     #[track_caller]
     pub fn come_back(&self, query: &str, cookie: &str) -> String {
         let path = format!("/auth/oidc/callback?{query}");

@@ -316,7 +316,8 @@ fn of_several_mails_to_one_mailbox_each_is_for_its_own_password_and_the_first_th
     assert_eq!(api.database.count("users"), 1);
 }
 
-/// Addresses of one key may be several mailboxes if a name is not ASCII. One of them is proven, and is written to later.
+/// Addresses of one key may be several mailboxes if a name is not ASCII. One of them is proven, and is written to
+/// later.
 #[test]
 fn an_account_has_the_address_that_its_mail_went_to() {
     let (smtp, api) = confirming(&[]);

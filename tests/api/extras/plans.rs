@@ -20,7 +20,8 @@ const MAX_CUSTOM_PLANS: i64 = 5;
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
 const NOT_ON_THE_TOUR: [&str; 4] = [
     // Planned for their parameters each time, and not prepared.
-    "audit/page files/list_public exports/batch_of_filter exports/count files/list undo/list db/stats/daily accounts/list",
+    "audit/page files/list_public exports/batch_of_filter exports/count files/list undo/list db/stats/daily \
+     accounts/list",
     // By commands and at the start.
     "tools/audit/settled_before tools/audit/since tools/checks/user_totals \
      tools/with_owners db/installation/insert tools/restore/remove_files tools/restore/renew \

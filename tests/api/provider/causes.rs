@@ -34,10 +34,11 @@ fn wrong_signature(provider: &OpenIdProvider) {
     provider.with(|state| state.key = ProviderKey::new());
 }
 
-#[rustfmt::skip] // One case a line, as in a table.
+#[rustfmt::skip] // One case a row, as in a table.
 fn cases() -> Vec<(Way, &'static str, &'static str)> {
     vec![
-        (Claim("iss", json!("https://login.example.com")), "invalid", "the ID token is refused: Required issuer mismatch"),
+        (Claim("iss", json!("https://login.example.com")), "invalid",
+            "the ID token is refused: Required issuer mismatch"),
         (Claim("aud", json!("other")), "invalid", "the ID token is refused: Required audience mismatch"),
         (Claim("nonce", json!("other")), "invalid", "the ID token is refused: Required nonce mismatch"),
         (Claim("exp", json!(now() - 90)), "invalid", "the ID token is refused: Token has expired"),
@@ -48,22 +49,28 @@ fn cases() -> Vec<(Way, &'static str, &'static str)> {
         (Claim("sub", Value::Null), "invalid", "the ID token lacks exp, iat or a usable sub"),
         (Claim("auth_time", json!(now() - 400)), "invalid", "the ID token has no auth_time of just now"),
         (Token("a.b.c"), "invalid", "the ID token cannot be read"),
-        (Token("eyJhbGciOiJIUzI1NiJ9.e30.AAAA"), "invalid", "the ID token has another algorithm; \"HS256\"; taken are RS256"),
+        (Token("eyJhbGciOiJIUzI1NiJ9.e30.AAAA"), "invalid",
+            "the ID token has another algorithm; \"HS256\"; taken are RS256"),
         (Keys(two_keys), "invalid", "the ID token fits several of the provider's keys"),
         (Keys(other_key), "invalid", "the ID token is signed with none of the provider's keys; its kid is \"another\""),
         (Keys(wrong_signature), "invalid", "the ID token is not signed by the provider"),
         (Answer(503, b"{}"), "unavailable", "its token endpoint answers without usable JSON; the status is 503"),
         (Answer(200, &[b' '; 300_000]), "unavailable", "its token endpoint sends too much, or breaks off"),
         (Answer(401, b"{}"), "unavailable", "it refuses this client: CLOAKROOM_OIDC_CLIENT_ID or its secret is wrong"),
-        (Answer(400, br#"{"error":"invalid_grant"}"#), "invalid", "its token endpoint refuses the code; it answers 400 with the error \"invalid_grant\""),
+        (Answer(400, br#"{"error":"invalid_grant"}"#), "invalid",
+            "its token endpoint refuses the code; it answers 400 with the error \"invalid_grant\""),
         (Answer(200, b"{}"), "invalid", "its token endpoint gives no id_token"),
         (Query("error=access_denied"), "denied", "it has refused; \"access_denied\""),
         (Query("error=temporarily_unavailable"), "unavailable", "it says that it has failed"),
         (Query(""), "invalid", "the browser has brought neither a code nor an error"),
-        (Query("code=a&iss=https://login.example.com"), "invalid", "the browser was sent back by another issuer; \"https://login.example.com\""),
-        (Document("authorization_response_iss_parameter_supported", json!(true)), "invalid", "the browser has brought no issuer, which its document promises"),
-        (Document("issuer", json!("https://login.example.com")), "unavailable", "its document names another issuer than CLOAKROOM_OIDC_ISSUER; \"https://login.example.com\""),
-        (Document("jwks_uri", json!("file:///etc/passwd")), "unavailable", "its document has a URL that is not https; \"file:///etc/passwd\""),
+        (Query("code=a&iss=https://login.example.com"), "invalid",
+            "the browser was sent back by another issuer; \"https://login.example.com\""),
+        (Document("authorization_response_iss_parameter_supported", json!(true)), "invalid",
+            "the browser has brought no issuer, which its document promises"),
+        (Document("issuer", json!("https://login.example.com")), "unavailable",
+            "its document names another issuer than CLOAKROOM_OIDC_ISSUER; \"https://login.example.com\""),
+        (Document("jwks_uri", json!("file:///etc/passwd")), "unavailable",
+            "its document has a URL that is not https; \"file:///etc/passwd\""),
     ]
 }
 

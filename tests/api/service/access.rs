@@ -7,10 +7,9 @@ use crate::openapi::document::ALL_ON;
 pub type Row = (&'static str, &'static str, [u16; 6]);
 
 /// Method, path, and the status for nobody, for the user whom `{user}` names, for another user, for an admin, and for
-/// the same admin with a personal access token and with a read-only one. `{file}` is the user's; `{published}` is a public
-/// file of a third user, whom `{other}` names; nothing has the id `{unknown}`. Bodies are empty, so whoever has access
-/// gets a 422 where a body is needed.
-/// What the core build lacks is 404 there for everyone.
+/// the same admin with a personal access token and with a read-only one. `{file}` is the user's; `{published}` is a
+/// public file of a third user, whom `{other}` names; nothing has the id `{unknown}`. Bodies are empty, so whoever has
+/// access gets a 422 where a body is needed. What the core build lacks is 404 there for everyone.
 #[rustfmt::skip]
 pub const TABLE: &[Row] = &[
     ("GET",    "/healthz",                                 [200, 200, 200, 200, 200, 200]),
