@@ -38,6 +38,8 @@ mod changes;
 #[cfg(feature = "extras")]
 mod confirmation;
 #[cfg(feature = "extras")]
+mod folders;
+#[cfg(feature = "extras")]
 mod links;
 #[cfg(feature = "oidc")]
 mod openid;
@@ -58,7 +60,7 @@ mod without_extras;
 #[cfg(not(feature = "oidc"))]
 mod without_provider;
 #[cfg(not(feature = "extras"))]
-use without_extras::{confirmation, repeats, second_factor, undo};
+use without_extras::{confirmation, folders, repeats, second_factor, undo};
 #[cfg(not(feature = "oidc"))]
 use without_provider as provider;
 

@@ -24,6 +24,25 @@ pub mod confirmation {
     }
 }
 
+/// No request names a folder.
+pub mod folders {
+    use crate::error::{Error, Problem};
+    use crate::http::multipart::Multipart;
+    use crate::http::params::Params;
+
+    pub fn field(_: &mut Params) -> Option<String> {
+        None
+    }
+
+    pub fn part(_: &mut Multipart) -> Result<Result<String, Problem>, Error> {
+        Ok(Ok(String::new()))
+    }
+
+    pub fn filters(_: &mut Params) -> (Option<String>, Option<String>) {
+        (None, None)
+    }
+}
+
 /// No upload has a key, because the header is not read.
 pub mod repeats {
     use uuid::Uuid;

@@ -7,7 +7,7 @@ CREATE TYPE audit_action AS ENUM (
     'email.change_request', 'user.create', 'user.update', 'user.delete', 'users.export',
     'file.upload', 'file.update', 'file.delete', 'file.restore', 'file.purge', 'file.link_create', 'file.link_delete',
     'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
-    'identity.join', 'identity.leave', 'auth.role'
+    'identity.join', 'identity.leave', 'auth.role', 'folder.move', 'folder.delete'
 );
 CREATE TYPE audit_outcome AS ENUM ('success', 'failure');
 
@@ -123,7 +123,8 @@ WHEN (NEW.actor_id IS NOT NULL AND (
          OR NEW.action IN ('user.update', 'email.change', 'auth.logout') AND NEW.subject_id = NEW.actor_id
          OR NEW.action = 'auth.session_end' AND NEW.subject_type = 'session')
     OR NOT NEW.details ? 'hour'
-    AND (NEW.action IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge')
+    AND (NEW.action IN ('file.link_create', 'file.link_delete', 'file.restore', 'file.purge', 'folder.move',
+                           'folder.delete')
          OR NEW.action IN ('second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
                            'email.change_request') AND NEW.outcome = 'success' AND NEW.actor_id = NEW.subject_id)))
 EXECUTE FUNCTION limit_own_changes();

@@ -17,7 +17,7 @@ WITH owner AS MATERIALIZED (
     FROM users u WHERE u.id = $1 AND NOT u.is_deleted
 ), change AS MATERIALIZED (
     (SELECT change_number, id AS file_id, false AS is_deleted, updated_at AS at,
-            octet_length(filename) + octet_length(original_filename) + octet_length(coalesce(description, '')) AS texts
+            octet_length(folder || filename || original_filename || coalesce(description, '')) AS texts
      FROM files
      WHERE user_id = $1 AND (change_number, id) > ($2::bigint, $3::uuid)
      ORDER BY change_number, id LIMIT (SELECT $5::bigint + 1))
@@ -38,7 +38,7 @@ SELECT CASE WHEN NOT pg_is_in_recovery()
                                     left(pg_walfile_name(pg_current_wal_lsn()), 8))), 16) END AS history,
        owner.latest_change, owner.forgotten_change, coalesce(change.found, 0) AS found, change.change_number,
        change.file_id, change.is_deleted, change.at,
-       f.id, f.user_id, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
+       f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
        f.upload_date, f.updated_at, f.is_public, f.version
 FROM owner CROSS JOIN installation
 LEFT JOIN page change ON change.place <= $5 AND change.before <= $6::bigint

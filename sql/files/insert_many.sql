@@ -1,7 +1,7 @@
 -- Records uploaded files that fit into all quotas, in one commit: what that and the triggers cost is shared by all of
--- them. $1 to $9 and $14 to $16, with an element for each file: ids; owners; filenames; content types; sizes in bytes;
+-- them. $1 to $9 and $14 to $17, with an element for each file: ids; owners; filenames; content types; sizes in bytes;
 -- hashes; descriptions; addresses and request ids of the events; idempotency keys and hashes of the requests, both null
--- for uploads without a key; whether all of a content is UTF-8 without NUL. $10, $11: the quotas of bytes and of files
+-- for uploads without a key; whether all of a content is UTF-8 without NUL; folders. $10, $11: the quotas of bytes and of files
 -- of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of bytes of young
 -- accounts that registered themselves. Returns a row for each recorded file, and for each owner none of whose files is
 -- recorded one without an id. No row at all means that no owner can be used, or that the rows of all of them are
@@ -26,9 +26,9 @@ WITH no_lock_timeout AS (
     SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files,
            (sum(file_size) OVER (ORDER BY number))::bigint AS bytes_of_all
     FROM unnest((SELECT $1::uuid[]), $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-                $8::inet[], $9::uuid[], $14::text[], $15::bytea[], $16::boolean[]) WITH ORDINALITY
+                $8::inet[], $9::uuid[], $14::text[], $15::bytea[], $16::boolean[], $17::text[]) WITH ORDINALITY
          AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, key,
-                    request_hash, is_utf8, number)
+                    request_hash, is_utf8, folder, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
     SELECT id, total_uploads, total_storage_used, storage_quota, file_quota,
@@ -64,9 +64,10 @@ WITH no_lock_timeout AS (
     WHERE known.created_at <= now() - interval '1 day'
     RETURNING file_id
 ), file AS (
-    INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+    INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash,
                        description, is_utf8)
-    SELECT id, user_id, filename, filename, content_type, file_size, 'files/' || id, file_hash, description, is_utf8
+    SELECT id, user_id, folder, filename, filename, content_type, file_size, 'files/' || id, file_hash, description,
+           is_utf8
     FROM admitted WHERE key IS NULL OR id IN (SELECT file_id FROM keyed)
     RETURNING *
 ), event AS (
@@ -74,6 +75,6 @@ WITH no_lock_timeout AS (
     SELECT 'file.upload', user_id, 'file', id, address, request_id, jsonb_build_object('file_size', file.file_size)
     FROM file JOIN upload USING (id, user_id)
 )
-SELECT file.id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+SELECT file.id, user_id, file.folder, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
        updated_at, is_public, version
 FROM owner LEFT JOIN file ON user_id = owner.id

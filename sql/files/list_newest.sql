@@ -2,7 +2,7 @@
 -- also has the total; a page past the end has no row.
 -- The index files_newest gives the page, and the triggers on files keep the total in the user's row, so the cost does
 -- not grow with the number of files. The planner does not see the values of $2 and $3, so it keeps its plan.
-SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
+SELECT id, user_id, folder, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
        updated_at, is_public, version, (SELECT total_uploads FROM users WHERE id = $1) AS total
 FROM files
 WHERE user_id = (SELECT id FROM users WHERE id = $1 AND NOT is_deleted)

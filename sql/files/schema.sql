@@ -18,6 +18,9 @@ $$;
 CREATE TABLE files (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    -- The names of the folders in which the file lies, each followed by U+0001: none for the root. That sorts before all
+    -- that a name may contain, so what lies below a folder follows it, and folders are in the order of their names.
+    folder text COLLATE "C" NOT NULL DEFAULT '',
     filename varchar(255) COLLATE "C" NOT NULL,
     original_filename varchar(255) NOT NULL,
     content_type varchar(100) NOT NULL,
@@ -52,11 +55,14 @@ $$;
 
 CREATE TRIGGER files_version BEFORE UPDATE ON files FOR EACH ROW EXECUTE FUNCTION raise_file_version();
 
--- An index for each order of a user's files, and how many there are of a type. Those of one size are in the order of
+-- An index for each order of a user's files, and of those in a folder, and how many there are of a type. Those of one size are in the order of
 -- their ids in both directions; an index has only one of the two, the largest files first, which is asked for most.
 CREATE INDEX files_newest ON files (user_id, upload_date DESC, id);
 CREATE INDEX files_name ON files (user_id, folded(filename), id);
 CREATE INDEX files_size ON files (user_id, file_size DESC, id);
+CREATE INDEX files_folder_newest ON files (user_id, folder, upload_date DESC, id);
+CREATE INDEX files_folder_name ON files (user_id, folder, folded(filename), id);
+CREATE INDEX files_folder_size ON files (user_id, folder, file_size DESC, id);
 CREATE INDEX files_type ON files (user_id, content_type);
 CREATE INDEX files_changed ON files (user_id, change_number, id);
 -- The published ones of all users, the newest first. Uploads do not change it.
@@ -99,6 +105,29 @@ BEGIN
 END
 $$;
 
+-- How many files are in each folder that has any.
+CREATE TABLE folder_totals (
+    user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    folder text COLLATE "C" NOT NULL,
+    files bigint NOT NULL,
+    PRIMARY KEY (user_id, folder)
+);
+
+-- The first text after all folders that are `folder` or lie below it. A name has at most 255 characters.
+CREATE FUNCTION after_folder(folder text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE folder WHEN '' THEN repeat(chr(1114111), 256) ELSE left(folder, -1) || chr(2) END
+$$;
+
+CREATE FUNCTION add_to_folder(of_user uuid, to_folder text, more bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO folder_totals AS total VALUES (of_user, to_folder, more)
+    ON CONFLICT (user_id, folder) DO UPDATE SET files = total.files + more;
+    IF more < 0 THEN
+        DELETE FROM folder_totals WHERE user_id = of_user AND folder = to_folder AND files = 0;
+    END IF;
+END
+$$;
+
 -- The totals of users and of the service are computed from the rows of three tables (files, deleted_files and
 -- deleted_contents), once a change instead of once a look: every authenticated request reads a user's, every upload
 -- compares both with the quotas. The user's row is locked before the shard, and nothing after it. Deletions are noted
@@ -122,6 +151,9 @@ BEGIN
     FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes, sum(disk_usage)::bigint AS usage
           FROM changed GROUP BY user_id) c
     WHERE u.id = c.user_id;
+    IF present <> 0 THEN
+        PERFORM add_to_folder(user_id, folder, present * count(*)) FROM changed GROUP BY user_id, folder;
+    END IF;
     IF present < 0 THEN
         INSERT INTO file_deletions (file_id, user_id)
         SELECT changed.id, user_id FROM changed JOIN users owner ON owner.id = user_id AND NOT owner.is_deleted
@@ -140,6 +172,18 @@ CREATE TRIGGER deleted_contents_added AFTER INSERT ON deleted_contents REFERENCI
 FOR EACH STATEMENT EXECUTE FUNCTION count_files();
 CREATE TRIGGER deleted_contents_removed AFTER DELETE ON deleted_contents REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION count_files();
+
+CREATE FUNCTION count_moved_files() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM add_to_folder(user_id, folder, sum(files)::bigint)
+    FROM (SELECT user_id, folder, 1 AS files FROM added UNION ALL SELECT user_id, folder, -1 FROM removed) changed
+    GROUP BY user_id, folder HAVING sum(files) <> 0;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER files_moved AFTER UPDATE ON files REFERENCING OLD TABLE AS removed NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION count_moved_files();
 
 -- Another description takes another part of the disk.
 CREATE FUNCTION count_description() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -235,23 +279,28 @@ FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 CREATE TRIGGER files_total_removed AFTER DELETE ON files REFERENCING OLD TABLE AS changed
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 
--- Makes those of these files that the user has public or private, so that the changes are in the order of `ids`. One
--- that is so already stays as it is. The caller has locked the user's row. Returns the files that the user has, in their
--- order, and whether each is changed. A plan for any ids could read all files of a user who has many.
-CREATE FUNCTION publish_files(of_user uuid, ids uuid[], public boolean)
-RETURNS TABLE (file_id uuid, is_changed boolean) LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+-- Makes those of these files that the user has public or private, and moves them into a folder, so that the changes are
+-- in the order of `ids`; null leaves a column as it is. One that is so already stays as it is. The caller has locked the
+-- user's row. Returns the files that the user has, in their order, and the names of the columns that are changed, null if
+-- there are none. A plan for any ids could read all files of a user who has many.
+CREATE FUNCTION update_files(of_user uuid, ids uuid[], public boolean, to_folder text)
+RETURNS TABLE (file_id uuid, fields jsonb) LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
-    changed uuid[];
+    changed jsonb;
 BEGIN
     WITH numbered AS MATERIALIZED (
         SELECT one, nextval('change_numbers') AS number FROM unnest(ids) one
     ), done AS (
-        UPDATE files SET is_public = public, updated_at = now(), change_number = number
-        FROM numbered WHERE id = one AND user_id = of_user AND is_public <> public
-        RETURNING id
+        UPDATE files SET is_public = coalesce(public, before.is_public), folder = coalesce(to_folder, before.folder),
+                         updated_at = now(), change_number = number
+        FROM numbered JOIN files before ON before.id = one
+        WHERE files.id = one AND files.user_id = of_user
+          AND (before.is_public <> public OR before.folder <> to_folder)
+        RETURNING one, array_remove(ARRAY[CASE WHEN before.is_public <> files.is_public THEN 'is_public' END,
+                                          CASE WHEN before.folder <> files.folder THEN 'folder' END], NULL) AS names
     )
-    SELECT coalesce(array_agg(id), '{}') INTO changed FROM done;
-    RETURN QUERY SELECT one, one = ANY (changed) FROM unnest(ids) one
+    SELECT coalesce(jsonb_object_agg(one, names), '{}') INTO changed FROM done;
+    RETURN QUERY SELECT one, changed -> one::text FROM unnest(ids) one
                  WHERE EXISTS (SELECT FROM files WHERE id = one AND user_id = of_user);
 END
 $$;

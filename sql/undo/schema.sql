@@ -2,6 +2,7 @@
 CREATE TABLE deleted_files (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    folder text COLLATE "C" NOT NULL,
     filename varchar(255) COLLATE "C" NOT NULL,
     original_filename varchar(255) NOT NULL,
     content_type varchar(100) NOT NULL,
@@ -123,10 +124,10 @@ BEGIN
     WITH back AS (
         DELETE FROM deleted_files WHERE id = ANY (fitting) RETURNING *
     )
-    INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash,
+    INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash,
                        description, upload_date, updated_at, is_public, version, is_utf8)
-    SELECT id, user_id, filename, original_filename, content_type, file_size, 'files/' || id, file_hash, description,
-           upload_date, updated_at, is_public, version, is_utf8
+    SELECT id, user_id, folder, filename, original_filename, content_type, file_size, 'files/' || id, file_hash,
+           description, upload_date, updated_at, is_public, version, is_utf8
     FROM back;
     WITH recalled AS (
         DELETE FROM file_deletions WHERE file_id = ANY (fitting) RETURNING file_id
@@ -148,10 +149,10 @@ BEGIN
     WITH removed AS (
         DELETE FROM files WHERE id = ANY (ids) AND user_id = of_user RETURNING *
     ), restorable AS (
-        INSERT INTO deleted_files (id, user_id, filename, original_filename, content_type, file_size, file_hash,
+        INSERT INTO deleted_files (id, user_id, folder, filename, original_filename, content_type, file_size, file_hash,
                                    description, upload_date, updated_at, is_public, version, was_young, is_utf8)
-        SELECT id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-               updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8
+        SELECT id, user_id, folder, filename, original_filename, content_type, file_size, file_hash, description,
+               upload_date, updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8
         FROM removed JOIN unnest(ids) WITH ORDINALITY wanted (one, place) ON one = id
         WHERE is_restorable ORDER BY place
     ), listed AS (

@@ -166,6 +166,9 @@ errors! {
     /// The user has as many personal access tokens as one user may have.
     TooManyTokens => row(409, "TOO_MANY_TOKENS", "Too many tokens",
         "End one that is no longer needed with DELETE /api/v1/auth/tokens/{token_id}.");
+    /// No file of the user lies in the folder or below it.
+    FolderNotFound => row(404, "FOLDER_NOT_FOUND", "Folder not found",
+        "A folder is there while a file is in it. GET /api/v1/folders lists them.");
     /// There is no such link, or it has ended, or its file or the owner of that is gone or inactive. One variant stands
     /// for all, so that nobody learns which links there were.
     LinkNotFound => row(404, "LINK_NOT_FOUND", "Link not found",

@@ -11,6 +11,7 @@ use super::statements::{self, FileChange, FileQuery, FileSort};
 use super::upload_form::{self, Room};
 use crate::db::stats::StoredBytes;
 use crate::error::{Error, Forbidden};
+use crate::folders;
 use crate::http::conditions::Conditions;
 use crate::http::file_response::{FileUse, file_response, metadata_response, with_version};
 use crate::http::params::Params;
@@ -25,8 +26,8 @@ use crate::request::identity::{self, SignedIn, json_body};
 use crate::storage::{Content, Draft};
 use crate::undo;
 
-/// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description` and `sha256`, in
-/// any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
+/// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description`, `sha256` and
+/// `folder`, in any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
 /// `Idempotency-Key` is known is answered as the first one was.
 pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let key = repeats::key(&context.request)?;
@@ -55,6 +56,7 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     let upload = Arc::new(NewFile {
         id: draft.id(),
         user: user.id(),
+        folder: file.folder,
         filename: file.filename,
         content_type: file.content_type,
         size: draft.size(),
@@ -156,15 +158,13 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let page = page?;
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
-    let needs_permit = deleted || query.search.is_some() || most_read > MANY_FILES;
-    let App { config, permits, .. } = context.app.as_ref();
-    let (network, timeout) = (context.limited_network(), config.database_timeout);
-    let search = || permits.search(user.id(), network, false, timeout);
-    let _permits = needs_permit.then(search).transpose()?;
+    let needs_permit = deleted || query.reads_all() || most_read > MANY_FILES;
+    let turn = || context.search_turn(user.id(), false);
+    let _permits = needs_permit.then(turn).transpose()?;
     if deleted {
         return undo::list(context, user, &query, page);
     }
-    let types = &config.allowed_upload_types;
+    let types = &context.app.config.allowed_upload_types;
     let db = &context.database_with_room(page.size.min(files) as usize * rules::FILE_MEMORY);
     let (files, total) = statements::list(db, user.id(), &query, page)?;
     let files = files.into_iter().map(|file| file.with_listed_type(types)).collect();
@@ -182,12 +182,15 @@ fn read_file_query(query: &mut Params, deleted: bool) -> FileQuery {
     // Only deleted files have the last one.
     let columns = &columns[..columns.len() - usize::from(!deleted)];
     let content_type = query.filter("content_type", rules::search);
+    let (folder, below) = folders::filters(query);
     FileQuery {
         search: query.filter("search", rules::search),
         content_type: content_type.map(|name| {
             let name = name.to_ascii_lowercase();
             media_type::spellings(&name).into_iter().map(str::to_owned).collect()
         }),
+        folder,
+        below,
         sort: query.choice("sort_by", columns).unwrap_or(match deleted {
             true => FileSort::DeletedAt,
             false => FileSort::UploadDate,
@@ -239,11 +242,12 @@ pub fn download_response(
 fn read_file_change(body: &mut Params) -> FileChange {
     let filename = body.optional("filename", filename::filename);
     let description = body.optional("description", rules::description);
-    FileChange { filename, description, is_public: body.boolean("is_public") }
+    let (is_public, folder) = (body.boolean("is_public"), folders::field(body));
+    FileChange { filename, description, is_public, folder }
 }
 
-/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description` and `is_public`, each if it is given, and if the
-/// file is in the state that the conditions of the request name.
+/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description`, `is_public` and `folder`, each if it is given, and
+/// if the file is in the state that the conditions of the request name.
 pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     let change = json_body(context, user)?.read(read_file_change)?;
@@ -267,6 +271,9 @@ pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
 fn find_readable(context: &RequestContext, user: &SignedIn, id: Uuid) -> Result<File, Error> {
     let file = statements::find(&context.db, id)?;
     let file = file.with_listed_type(&context.app.config.allowed_upload_types);
-    let may_read = file.is_public || file.user_id == user.id();
-    if may_read { Ok(file) } else { Err(Error::NotPermitted(Forbidden::PrivateFile)) }
+    match file.user_id == user.id() {
+        true => Ok(file),
+        false if file.is_public => Ok(File { folder: None, ..file }),
+        false => Err(Error::NotPermitted(Forbidden::PrivateFile)),
+    }
 }

@@ -13,8 +13,8 @@ use crate::model::page::PageRequest;
 pub fn from_row(row: &Row) -> Option<File> {
     row.get::<_, Option<Uuid>>("id")?;
     Some(from_row!(row => File {
-        id, user_id, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-        updated_at, is_public, version;
+        id, user_id, filename, original_filename, content_type, file_size, file_hash, description, folder,
+        upload_date, updated_at, is_public, version;
         uploaded_at: row.get("upload_date"),
     }))
 }
@@ -30,6 +30,8 @@ pub struct FileChange {
     pub filename: Option<String>,
     pub description: Option<String>,
     pub is_public: Option<bool>,
+    /// In the form of the column.
+    pub folder: Option<String>,
 }
 
 /// Changes a file of `user`. Fails with [`Error::FileNotFound`], [`Error::NotPermitted`] or
@@ -54,6 +56,7 @@ pub fn update(
             &conditions.allowed,
             &conditions.refused,
             &conditions.unmodified_since,
+            &change.folder,
         ],
     )?;
     let row = rows.first().ok_or(Error::FileNotFound)?;
@@ -149,17 +152,27 @@ pub struct FileQuery {
     pub search: Option<String>,
     /// All spellings of the type.
     pub content_type: Option<Vec<String>>,
+    /// The folder in which the files lie, in the form of the column.
+    pub folder: Option<String>,
+    /// The folder in which or below which they lie.
+    pub below: Option<String>,
     pub sort: FileSort,
     pub descending: bool,
 }
 
 impl FileQuery {
-    /// Whether it is the list that is asked for most, which has a query of its own that is not planned each time.
+    /// Whether it is the list that is asked for most, of all files or of a folder, which has a query of its own that is not
+    /// planned each time.
     fn is_default(&self) -> bool {
-        self.search.is_none()
+        !self.reads_all()
             && self.content_type.is_none()
             && self.sort == FileSort::UploadDate
             && self.descending
+    }
+
+    /// Whether each file of the user, or below a folder, is read, however few match.
+    pub fn reads_all(&self) -> bool {
+        self.search.is_some() || self.below.is_some()
     }
 }
 
@@ -172,7 +185,13 @@ pub fn list(
 ) -> Result<(Vec<File>, i64), Error> {
     let mut rows = Vec::new();
     if query.is_default() {
-        rows = db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset])?;
+        rows = match &query.folder {
+            None => db.read(sql!("files/list_newest"), &[&user, &page.size, &page.offset]),
+            Some(folder) => {
+                let params: SqlParams = &[&user, &page.size, &page.offset, folder];
+                db.read(sql!("files/list_newest_in_folder"), params)
+            }
+        }?;
     }
     // Past the end of the list that query finds no row, and so no total.
     if rows.is_empty() && !(query.is_default() && page.offset == 0) {
@@ -190,7 +209,7 @@ pub fn matching_rows(
     query: &FileQuery,
     page: PageRequest,
 ) -> Result<Vec<Row>, Error> {
-    let FileQuery { search, content_type, sort, descending } = query;
+    let FileQuery { search, content_type, folder, below, sort, descending } = query;
     db.read_unprepared(
         sql,
         &[
@@ -201,6 +220,8 @@ pub fn matching_rows(
             (descending, Type::BOOL),
             (&page.size, Type::INT8),
             (&page.offset, Type::INT8),
+            (folder, Type::TEXT),
+            (below, Type::TEXT),
         ],
         None,
     )

@@ -2,6 +2,7 @@
 
 use crate::db::stats::Arrival;
 use crate::error::{Error, FieldLocation};
+use crate::folders;
 use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
 use crate::model::content_type::{SIGNATURE_BYTES, stored_type};
@@ -20,6 +21,8 @@ const MAX_SHA256_BYTES: usize = "sha256:".len() + 64 + 1;
 /// The file of a form, which has arrived in full, and is on disk, but has no record in the database yet.
 pub struct UploadedFile {
     pub draft: Draft,
+    /// As the column `files.folder` has it.
+    pub folder: String,
     pub filename: String,
     /// As the list of types has it.
     pub content_type: String,
@@ -59,8 +62,8 @@ pub fn receive(context: &mut RequestContext, room: &mut Room) -> Result<Uploaded
 }
 
 /// Reads all parts of the body. There must be exactly one `file`, within `room`, which goes to `file` as soon
-/// as it has arrived; how many bytes came before its content goes to `began`. Of several descriptions the first one
-/// counts, and the others are skipped.
+/// as it has arrived; how many bytes came before its content goes to `began`. Of several descriptions or folders the
+/// first one counts, and the others are skipped.
 fn receive_parts(
     app: &App,
     room: &mut Room,
@@ -69,7 +72,7 @@ fn receive_parts(
     began: &mut Option<u64>,
 ) -> Result<UploadedFile, Error> {
     let mut form = Params::new(FieldLocation::Body);
-    let (mut count, mut description, mut sha256) = (0, None, None);
+    let (mut count, mut description, mut sha256, mut folder) = (0, None, None, None);
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
             "file" => {
@@ -96,6 +99,10 @@ fn receive_parts(
                 let note = |problem| form.add_error("description", problem);
                 description = Some(accepted.map_err(note).unwrap_or_default());
             }
+            "folder" if folder.is_none() => {
+                let note = |problem| form.add_error("folder", problem);
+                folder = Some(folders::part(parts)?.map_err(note).unwrap_or_default());
+            }
             "sha256" => match parts.text(MAX_SHA256_BYTES)?.as_deref().map(rules::sha256) {
                 Some(Ok(hash)) if sha256.as_ref().is_some_and(|first| *first != hash) => {
                     form.add_error("sha256", problems::SENT_TWICE);
@@ -115,7 +122,8 @@ fn receive_parts(
     {
         form.add_error("file", problems::OTHER_CONTENT);
     }
-    form.finish(file.take().map(|file| UploadedFile { description, ..file }))
+    let folder = folder.unwrap_or_default();
+    form.finish(file.take().map(|file| UploadedFile { description, folder, ..file }))
 }
 
 /// Receives the file in the current part. Fails as [`stored_type`] and [`write_content`] do.
@@ -129,7 +137,7 @@ fn receive_file(
     let (types, beginning) = (&app.config.allowed_upload_types, parts.peek(SIGNATURE_BYTES)?);
     let content_type = stored_type(declared_type.as_deref(), &filename, beginning, types)?;
     let draft = write_content(app, room, parts)?;
-    Ok(UploadedFile { draft, filename, content_type, description: None })
+    Ok(UploadedFile { draft, folder: String::new(), filename, content_type, description: None })
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, as

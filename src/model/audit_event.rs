@@ -38,7 +38,7 @@ impl AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 31] = [
+pub const ACTIONS: [&str; 33] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -70,6 +70,8 @@ pub const ACTIONS: [&str; 31] = [
     "identity.join",
     "identity.leave",
     "auth.role",
+    "folder.move",
+    "folder.delete",
 ];
 /// Every outcome. The type `audit_outcome` of the database has the same ones.
 pub const OUTCOMES: [&str; 2] = ["success", "failure"];

@@ -30,10 +30,14 @@ pub struct File {
     #[serde(serialize_with = "with_algorithm")]
     pub file_hash: String,
     pub description: Option<String>,
+    /// Where it lies, in the form of the column `files.folder`; `None` for others than the owner. Serialisation makes a
+    /// path of it.
+    #[serde(serialize_with = "as_path")]
+    pub folder: Option<String>,
     pub upload_date: Timestamp,
     /// The same as `upload_date`, under the name that some clients know.
     pub uploaded_at: Timestamp,
-    /// Last change of the name, the description or `is_public`.
+    /// Last change of the name, the description, the folder or `is_public`.
     pub updated_at: Timestamp,
     /// Whether every signed-in user may read it, not only the owner.
     pub is_public: bool,
@@ -78,6 +82,15 @@ fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(&format_args!("sha256:{hash}"))
 }
 
+fn as_path<S: Serializer>(folder: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    folder.as_deref().map(folder_path).serialize(serializer)
+}
+
+/// A folder as clients write it: `/`, or `/a/b`.
+pub fn folder_path(folder: &str) -> String {
+    format!("/{}", folder.strip_suffix('\x01').unwrap_or(folder).replace('\x01', "/"))
+}
+
 /// The quotas that the files of a user, and all files, must not exceed together with a new one. All are at most an
 /// exbibyte.
 pub struct FileQuotas {
@@ -108,6 +121,8 @@ pub struct NewFile {
     pub id: Uuid,
     /// The owner.
     pub user: Uuid,
+    /// In the form of the column `files.folder`.
+    pub folder: String,
     /// The name the client sent.
     pub filename: String,
     /// The media type, in lower case.
@@ -131,8 +146,8 @@ impl NewFile {
     /// they cannot be split in another way.
     pub fn request_hash(&self) -> Vec<u8> {
         let description = self.description.as_deref().unwrap_or_default();
-        let texts =
-            [&*self.hash, &*self.content_type.to_ascii_lowercase(), &*self.filename, description];
+        let content_type = self.content_type.to_ascii_lowercase();
+        let texts = [&*self.hash, &*content_type, &*self.folder, &*self.filename, description];
         Sha256::digest(texts.join("\0")).to_vec()
     }
 }

@@ -28,6 +28,8 @@ const MAX_CODE: usize = 64;
 /// Public, because uploads bound the memory for a description by it.
 pub const MAX_DESCRIPTION: usize = 4096;
 pub const MAX_FILENAME: usize = 255;
+/// In bytes, with a slash for each name.
+pub const MAX_FOLDER: usize = 1000;
 /// Names and e-mail addresses are not longer, so a longer text is found in none of them.
 const MAX_SEARCH: usize = 255;
 /// In bytes. Usernames and addresses are indexed, and an entry of a B-tree index of PostgreSQL is at most 2,704 bytes.
@@ -38,7 +40,7 @@ pub const MAX_SESSIONS: i64 = 1000;
 
 /// The most memory in bytes that a file of a list takes: its row in the answer of the database and the record that is
 /// made of it, or the record and its JSON. So texts count twice, with four bytes for a character.
-pub const FILE_MEMORY: usize = 2 * 4 * (MAX_DESCRIPTION + 2 * MAX_FILENAME) + 2048;
+pub const FILE_MEMORY: usize = 2 * 4 * (MAX_DESCRIPTION + 2 * MAX_FILENAME) + 2 * MAX_FOLDER + 2048;
 /// The same for an account with its permissions, names and addresses.
 pub const USER_MEMORY: usize =
     2 * 4 * (MAX_PERMISSIONS * *PERMISSION_LENGTH.end() + 4 * MAX_NAME) + 6144;

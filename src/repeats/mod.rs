@@ -60,6 +60,7 @@ pub fn first_file(upload: &NewFile, first: &KeyedUpload) -> Result<File, Error> 
     Ok(File {
         id: first.file,
         user_id: upload.user,
+        folder: Some(upload.folder.clone()),
         filename: upload.filename.clone(),
         original_filename: upload.filename.clone(),
         content_type: upload.content_type.clone(),

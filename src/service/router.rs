@@ -18,7 +18,8 @@ use crate::request::endpoint::{Endpoint, at};
 use crate::{accounts, exports, files, sign_in};
 #[cfg(feature = "extras")]
 use crate::{
-    audit, changes, confirmation, links, personal_tokens, provider, second_factor, sessions, undo,
+    audit, changes, confirmation, folders, links, personal_tokens, provider, second_factor,
+    sessions, undo,
 };
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
@@ -128,6 +129,7 @@ const EXTRAS: &[Route] = &[
     sessions::route,
     confirmation::route,
     undo::route,
+    folders::route,
     links::route,
     changes::route,
     audit::route,

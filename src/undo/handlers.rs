@@ -81,8 +81,7 @@ fn restore_deleted(
 ) -> Result<(i64, i64), Error> {
     let (db, quotas) = (&context.db, context.app.file_quotas());
     // It reads all files that the user has deleted since.
-    let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
-    let _permits = context.app.permits.search(user.id(), network, false, timeout)?;
+    let _permits = context.search_turn(user.id(), false)?;
     let outcome = statements::restore(db, user.id(), files, &quotas);
     // What all files take is another number now.
     context.app.stored_bytes.forget();

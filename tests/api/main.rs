@@ -100,6 +100,13 @@ mod files {
     mod young_accounts;
 }
 
+#[cfg(feature = "extras")]
+mod folders {
+    mod files_in_folders;
+    mod folder_changes;
+    mod lists;
+}
+
 mod http {
     mod bad_input;
     mod encodings;

@@ -111,7 +111,7 @@ const LAYERS: &[&[&str]] = &[
 #[rustfmt::skip]
 const FEATURES: &[&str] = &[
     "sign_in", "accounts", "files", "exports",
-    "second_factor", "personal_tokens", "sessions", "links", "undo", "changes", "confirmation", "audit", "repeats",
+    "second_factor", "personal_tokens", "sessions", "folders", "links", "undo", "changes", "confirmation", "audit", "repeats",
     "provider", "without_extras", "without_provider",
 ];
 
@@ -122,8 +122,10 @@ const NAMED_FEATURES: &[(&str, &[&str])] = &[
     ("sign_in", &["accounts", "confirmation", "provider", "second_factor"]),
     // Another address of one's own must be confirmed.
     ("accounts", &["confirmation", "provider"]),
-    // Uploads may be repeated, and deleted files be restored.
-    ("files", &["repeats", "undo"]),
+    // Uploads may be repeated and lie in folders, and deleted files be restored.
+    ("files", &["folders", "repeats", "undo"]),
+    // A deletion is as that of one file.
+    ("folders", &["undo"]),
     // It takes the current password.
     ("second_factor", &["accounts"]),
     // A confirmed registration makes an account.

@@ -12,6 +12,8 @@ WITH accounts AS (
     GROUP BY 1 HAVING sum(files) <> 0 OR sum(bytes) <> 0
 ), counted_files AS (
     SELECT day_of_totals((upload_date AT TIME ZONE 'UTC')::date), count(*), sum(file_size) FROM files GROUP BY 1
+), counted_folders AS (
+    SELECT user_id, folder, count(*) FROM files GROUP BY user_id, folder
 ), faults AS (
     SELECT 'listed_users' AS copy, count(*) AS faults
     FROM ((TABLE listed_users EXCEPT TABLE listable_users) UNION ALL (TABLE listable_users EXCEPT TABLE listed_users)) u
@@ -38,5 +40,9 @@ WITH accounts AS (
     UNION ALL
     SELECT 'file_totals', count(*)
     FROM ((TABLE file_sums EXCEPT TABLE counted_files) UNION ALL (TABLE counted_files EXCEPT TABLE file_sums)) f
+    UNION ALL
+    SELECT 'folder_totals', count(*)
+    FROM ((TABLE folder_totals EXCEPT TABLE counted_folders)
+          UNION ALL (TABLE counted_folders EXCEPT TABLE folder_totals)) f
 )
 SELECT copy, faults FROM faults WHERE faults > 0

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::statements::{self, PublicFile};
 use crate::error::{Error, Problem};
+use crate::folders;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::position::TimePosition;
@@ -30,18 +31,18 @@ pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
     outcome("deleted", &ids, deleted)
 }
 
-/// `POST /api/v1/uploads/update`: makes files of the user public or private.
+/// `POST /api/v1/uploads/update`: makes files of the user public or private, and moves them into a folder.
 pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
-    let (ids, is_public) = json_body(context, user)?.read(|body| {
+    let (ids, is_public, folder) = json_body(context, user)?.read(|body| {
         let ids = read_ids(body);
-        if !body.has("is_public") {
+        if !body.has("is_public") && !body.has("folder") {
             body.add_error("is_public", problems::MISSING);
             body.add_error("folder", problems::MISSING);
         }
-        (ids, body.boolean("is_public").unwrap_or_default())
+        (ids, body.boolean("is_public"), folders::field(body))
     })?;
     let _permits = turn(context, user)?;
-    let updated = statements::publish(&context.db, user.id(), &ids, is_public)?;
+    let updated = statements::update(&context.db, user.id(), &ids, is_public, folder.as_deref())?;
     outcome("updated", &ids, updated)
 }
 
@@ -70,8 +71,7 @@ fn file_ids(texts: &[&str]) -> Result<Vec<Uuid>, Problem> {
 /// Waits for the user's turn, as a search does: a thousand files take the database as long. The user is looked up again
 /// if that took long.
 fn turn(context: &RequestContext, user: &SignedIn) -> Result<SearchPermits, Error> {
-    let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
-    let permits = context.app.permits.search(user.id(), network, false, timeout)?;
+    let permits = context.search_turn(user.id(), false)?;
     check_again_if_late(context, user).map(|()| permits)
 }
 
@@ -92,9 +92,7 @@ pub fn list_public(context: &mut RequestContext, user: &SignedIn) -> Result<Resp
         (search, limit, after.unwrap_or(TimePosition::END))
     })?;
     let config = &context.app.config;
-    let (network, timeout) = (context.limited_network(), config.database_timeout);
-    let permits = &context.app.permits;
-    let turn = || permits.search(user.id(), network, true, timeout);
+    let turn = || context.search_turn(user.id(), true);
     let _permits = search.is_some().then(turn).transpose()?;
     let db = context.database_with_room(limit as usize * rules::FILE_MEMORY);
     let hides_young = config.registers();

@@ -27,16 +27,17 @@ pub fn delete(
     Ok(rows.iter().map(|row| row.get("file_id")).collect())
 }
 
-/// Makes those of these files that `user` has public or private, in this order, and returns them, also those that are
-/// so already and stay as they are.
-pub fn publish(
+/// Makes those of these files that `user` has public or private, and moves them into a folder, in this order; `None` leaves
+/// that as it is. Returns them, also those that are so already and stay as they are.
+pub fn update(
     db: &Database,
     user: Uuid,
     ids: &[Uuid],
-    is_public: bool,
+    is_public: Option<bool>,
+    folder: Option<&str>,
 ) -> Result<Vec<Uuid>, Error> {
     let sql = sql!("files/update_many");
-    let rows = db.write(sql, &[&user, &ids, &is_public, &db.address, &db.request_id])?;
+    let rows = db.write(sql, &[&user, &ids, &is_public, &folder, &db.address, &db.request_id])?;
     Ok(rows.iter().map(|row| row.get("file_id")).collect())
 }
 
@@ -86,7 +87,8 @@ pub fn list_public(
         _ => None,
     };
     let files = rows.iter().filter(is_file).take(limit as usize).filter_map(|row| {
-        let file = from_row(row)?;
+        let mut file = from_row(row)?;
+        file.folder = file.folder.filter(|_| file.user_id == user);
         let owner = FileOwner { id: file.user_id, name: row.get("owner_name") };
         Some(PublicFile { file, owner })
     });

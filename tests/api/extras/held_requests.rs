@@ -42,7 +42,7 @@ enum Factor {
 /// Every request of a signed-in user that has a body: method, path, body, the second factor that it needs, and the
 /// status if nothing is taken away meanwhile. `{code}` is a code of the second factor, `{name}` the account's name.
 #[rustfmt::skip] // One row a request, as in a table.
-const REQUESTS: [(&str, &str, &str, Factor, u16); 18] = [
+const REQUESTS: [(&str, &str, &str, Factor, u16); 19] = [
     ("PUT", "/users/me", r#"{"email": "{name}@thief.example"}"#, Factor::None, 200),
     ("POST", "/users/change-password", r#"{"new_password": "of the thief", "current_password": "{password}"}"#,
      Factor::None, 200),
@@ -61,6 +61,7 @@ const REQUESTS: [(&str, &str, &str, Factor, u16); 18] = [
     ("PUT", "/uploads/{file_id}", r#"{"is_public": true}"#, Factor::None, 200),
     ("POST", "/uploads/restore", r#"{"deleted_since": "2026-01-01T00:00:00Z"}"#, Factor::None, 200),
     ("POST", "/uploads/{file_id}/links", "{}", Factor::None, 201),
+    ("POST", "/folders/move", r#"{"from": "/a", "to": "/b"}"#, Factor::None, 200),
     ("POST", "/uploads/update", r#"{"ids": ["{file_id}"], "is_public": true}"#, Factor::None, 200),
     ("POST", "/uploads/delete", r#"{"ids": ["{file_id}"]}"#, Factor::None, 200),
 ];
@@ -80,7 +81,8 @@ impl World {
     fn actor(&self, name: String, factor: Factor) -> Actor {
         let api = &self.api;
         let held = api.sign_up_admin(&name);
-        let file = api.new_file(&held, "a.txt", "text");
+        let form = file_form("a.txt", "text/plain", b"text").field("folder", "/a");
+        let file = api.upload_form(&held, form).expect(201).id();
         let deleted = api.new_file(&held, "b.txt", "text");
         api.delete_file(&held, &deleted).expect(204);
         let factor = match factor {

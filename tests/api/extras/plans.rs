@@ -195,6 +195,12 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     let many = json!({"ids": [api.new_file(&tokens, "a.txt", "a")], "is_public": true});
     api.post("/uploads/update", &tokens, many.clone()).expect(200);
     api.post("/uploads/delete", &tokens, many).expect(200);
+    let form = file_form("a.txt", "text/plain", b"a").field("folder", "/a");
+    api.upload_form(&tokens, form).expect(201);
+    api.get("/folders", &tokens).expect(200);
+    api.list_files(&tokens, "folder=/a").expect(200);
+    api.post("/folders/move", &tokens, json!({"from": "/a", "to": "/b"})).expect(200);
+    api.delete("/folders?folder=/b", &tokens).expect(200);
 
     let personal = api.new_token(&tokens, false);
     api.get("/auth/me", personal.as_str()).expect(200);

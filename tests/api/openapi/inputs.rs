@@ -245,8 +245,10 @@ fn what_is_required_is_missed() {
                 let problems = if answer.status == 422 { answer.problems() } else { Vec::new() };
                 let place = if media_type == "query" { "query" } else { "body" };
                 let mut required = required.clone();
-                // One of the two is enough.
-                required.extend((operation.id() == "update_files").then_some("folder"));
+                if operation.id() == "update_files" {
+                    // One of the two is enough.
+                    required.extend(["is_public", "folder"]);
+                }
                 let missing =
                     required.iter().map(|name| (format!("{place}.{name}"), "missing".to_owned()));
                 assert_eq!(problems, missing.collect::<Vec<_>>(), "{answer:?}");

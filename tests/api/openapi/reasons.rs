@@ -202,7 +202,11 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         let request =
             api.request_at_root(&operation.method, &path).json(json!({ "role": "admin" }));
         // What only some values of the query are refused for.
-        let query = if id == "delete_file" { "permanently=true" } else { "" };
+        let query = match id {
+            "delete_file" => "permanently=true",
+            "delete_folder" => "permanently=true&folder=a",
+            _ => "",
+        };
         let with_query = api.request_at_root(&operation.method, &format!("{path}?{query}"));
         let answers = senders.into_iter().map(|sender| request.clone().by(sender).send());
         let answers = answers.chain([with_query.by(&token).json(json!({})).send()]);

@@ -129,6 +129,14 @@ impl Scene<'_> {
             }
             // Programs take an example of a file for a text.
             "upload_file" => values["file"] = json!("Keys are at the front desk.\n"),
+            "list_folders" | "move_folder" | "delete_folder" => {
+                let form = Form::default().field("folder", "/invoices/2026");
+                let form = form.then(file_form("a.txt", "text/plain", b"a"));
+                api.upload_form(&self.sender, form).expect(201);
+                if operation.id() == "delete_folder" {
+                    values["folder"] = json!("/invoices");
+                }
+            }
             "refresh_tokens" | "refresh_tokens_by_other_path" => {
                 values["refresh_token"] = json!(self.sender.refresh)
             }
