@@ -4,12 +4,12 @@
 -- of the last one that was looked at; $6: how many at most.
 -- At most 10,000 files after that one are looked at, so that nobody's files make this longer for others. The last row
 -- is the last of these, without an owner, if there were so many and the page is not full.
--- It is planned each time, so that nothing is searched where nothing is searched for.
+-- The planner does not see the values of the parameters, so it keeps its plan.
 WITH searched AS MATERIALIZED (
     SELECT folded($2::text) AS part
 ), looked_at AS NOT MATERIALIZED (
     SELECT * FROM files
-    WHERE is_public AND upload_date <= $4 AND (upload_date < $4 OR id > $5)
+    WHERE is_public AND upload_date <= (SELECT $4::timestamptz) AND (upload_date < $4 OR id > $5)
     ORDER BY upload_date DESC, id LIMIT 10000
 ), page AS MATERIALIZED (
     SELECT f.*, coalesce(owner.name, owner.username) AS owner_name
@@ -17,8 +17,8 @@ WITH searched AS MATERIALIZED (
     WHERE owner.is_active AND NOT owner.is_deleted
       AND (owner.id = $1 OR NOT $3 OR NOT owner.is_self_registered OR owner.identity_issuer IS NOT NULL
            OR owner.created_at <= now() - interval '7 days')
-      AND ($2 IS NULL OR strpos(folded(filename), part) > 0 OR strpos(folded(description), part) > 0)
-    ORDER BY f.upload_date DESC, f.id LIMIT $6
+      AND (part IS NULL OR strpos(folded(filename), part) > 0 OR strpos(folded(description), part) > 0)
+    ORDER BY f.upload_date DESC, f.id LIMIT (SELECT $6::bigint)
 ), last AS (
     SELECT id, upload_date FROM looked_at
     ORDER BY upload_date DESC, id OFFSET 9999 LIMIT CASE WHEN (SELECT count(*) FROM page) < $6 THEN 1 ELSE 0 END

@@ -1,11 +1,10 @@
 //! Changes of many files of a user, and the published files of all users.
 
 use postgres::Row;
-use postgres::types::Type;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::db::{Database, TypedParam, sql};
+use crate::db::{Database, SqlParams, sql};
 use crate::error::Error;
 use crate::files::statements::from_row;
 use crate::model::file::{File, FileQuotas};
@@ -69,15 +68,8 @@ pub fn list_public(
 ) -> Result<(Vec<PublicFile>, Option<TimePosition>), Error> {
     // One more than asked for tells whether there are others.
     let wanted = limit + 1;
-    let params: &[TypedParam] = &[
-        (&user, Type::UUID),
-        (&search, Type::TEXT),
-        (&hides_young, Type::BOOL),
-        (&after.at.0, Type::TIMESTAMPTZ),
-        (&after.id, Type::UUID),
-        (&wanted, Type::INT8),
-    ];
-    let rows = db.read_unprepared(sql!("files/list_public"), params, None)?;
+    let params: SqlParams = &[&user, &search, &hides_young, &after.at.0, &after.id, &wanted];
+    let rows = db.read(sql!("files/list_public"), params)?;
     let place = |row: &Row| TimePosition { at: row.get("upload_date"), id: row.get("id") };
     // A row without an owner is the last file that was looked at.
     let is_file = |row: &&Row| row.get::<_, Option<Uuid>>("user_id").is_some();

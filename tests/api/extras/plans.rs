@@ -20,7 +20,7 @@ const MAX_CUSTOM_PLANS: i64 = 5;
 /// Statements with parameters that clients cannot make run so often, or that are not prepared.
 const NOT_ON_THE_TOUR: [&str; 4] = [
     // Planned for their parameters each time, and not prepared.
-    "audit/page files/list_public exports/batch_of_filter exports/count files/list undo/list db/stats/daily \
+    "audit/page exports/batch_of_filter exports/count files/list undo/list db/stats/daily \
      accounts/list",
     // By commands and at the start.
     "tools/audit/settled_before tools/audit/since tools/checks/user_totals \
@@ -184,6 +184,7 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     api.get("/changes", &tokens).expect(200);
     api.list_files(&tokens, "").expect(200);
     api.list_files(&tokens, "search=a&sort_by=filename").expect(200);
+    api.get("/uploads/public", &tokens).expect(200);
     api.update_file(&tokens, &file, json!({"description": "A file"})).expect(200);
     api.download(&tokens, &file).expect(200);
     let link = api.create_link(&tokens, &file, json!({})).expect(201);
@@ -250,6 +251,7 @@ fn no_statement_is_planned_anew_for_each_request() {
     let data = Arc::new(Directory::create());
     // A file of the largest size would exceed all quotas, so what there is is counted.
     let settings = [
+        ("CLOAKROOM_PUBLIC_LIST", "on"),
         ("CLOAKROOM_DATABASE_POOL_SIZE", "1"),
         ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1000"),
         ("CLOAKROOM_STORAGE_QUOTA", "100000000"),

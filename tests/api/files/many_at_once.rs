@@ -194,7 +194,7 @@ fn what_active_accounts_have_published_is_listed_for_all_the_newest_first() {
     assert_eq!(files[3]["owner"], json!({"id": ann.id(), "name": "ann"}));
     let mut shown = files[1].clone();
     shown.as_object_mut().expect("an object").remove("owner");
-    assert_eq!(shown, api.show_file(&bob, &y).expect(200).json());
+    assert_eq!(shown, api.show_file(&ann, &y).expect(200).json());
     assert!(!answer.text().contains('@'), "{}", answer.text());
     for (query, expected) in [
         ("search=REPORT", &["Report.txt"][..]),

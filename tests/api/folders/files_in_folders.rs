@@ -164,7 +164,7 @@ fn a_token_that_uploads_may_say_where_to() {
         let answer = api.create_token(&ann, json!({"name": scope, "scope": scope})).expect(201);
         answer.json()["token"].as_str().expect("a token").to_owned()
     };
-    let [upload, read, all] = ["upload", "read", "all"].map(|scope| token(scope));
+    let [upload, read, all] = ["upload", "read", "all"].map(token);
     api.new_file_in(&upload, "/a", "a");
     for (method, path, statuses) in [
         ("GET", "/folders", [403, 200, 200]),

@@ -215,7 +215,8 @@ fn movers_and_deleters_lose_nothing() {
     let place = |table: &str| api.database.texts(&format!("SELECT id::text FROM {table}"));
     let mut there = [place("files"), place("deleted_files")].concat();
     let mut files = files;
-    (there.sort(), files.sort());
+    there.sort();
+    files.sort();
     assert_eq!(there, files);
     let outside = "folder !~ '^[ab]\\x01' OR folder ~ '[^abxy\\x01]'";
     assert_eq!(api.database.count(&format!("files WHERE {outside}")), 0);
