@@ -1,5 +1,4 @@
-// Files and folders that are dropped on a page, or chosen. The service has no folders, so each file comes by its plain
-// name, and its path becomes its description.
+// Files and folders that are dropped on a page, or chosen.
 
 import { append, el, isInField } from "./dom.js";
 import { localTime } from "./format.js";
@@ -9,7 +8,7 @@ import { MAX_WAITING, readable } from "./uploads.js";
 
 /** What operating systems keep in folders for themselves, in lower case. */
 const SYSTEM_FILES = [".ds_store", "desktop.ini", "thumbs.db"];
-/** Characters that no description may have. */
+/** Characters that no name of a folder may have. */
 const UNUSUAL = /[\p{Cc}\p{Bidi_Control}]/gu;
 /** Why a file is left out, by the status with which it would be refused. */
 const REASONS = { 413: "large", 415: "type", 422: "unreadable" };
@@ -53,19 +52,19 @@ function named(file) {
 }
 
 /**
- * Looks through files and folders, `File` or `FileSystemEntry`. Answers `{ files, paths, left }`: the files that can be
- * sent, the paths of those that lie in folders, and how many things are left out for each reason.
+ * Looks through files and folders, `File` or `FileSystemEntry`. Answers `{ files, folders, left }`: the files that can
+ * be sent, the folders of those that lie in one, as lists of names, and how many things are left out for each reason.
  */
 export async function filesIn(items) {
   const left = { type: 0, large: 0, unreadable: 0, empty: 0, system: 0, many: 0 };
-  const found = { files: [], paths: new Map(), left };
+  const found = { files: [], folders: new Map(), left };
   for (const item of items) await look(item, found);
   return found;
 }
 
 async function look(item, found) {
   if (item.isDirectory) return open(item, found);
-  const { files, paths, left } = found;
+  const { files, folders, left } = found;
   if (SYSTEM_FILES.includes(item.name.toLowerCase())) {
     left.system += 1;
   } else if (files.length >= MAX_WAITING) {
@@ -76,7 +75,8 @@ async function look(item, found) {
       await readable(file);
       files.push(file);
       const path = item.webkitRelativePath || item.fullPath?.slice(1);
-      if (path?.includes("/")) paths.set(file, path.replace(UNUSUAL, ""));
+      const names = path?.split("/").slice(0, -1).map((name) => name.replace(UNUSUAL, "").trim()) ?? [];
+      folders.set(file, names.filter(Boolean));
     } catch (error) {
       left[REASONS[error.status] ?? "unreadable"] += 1;
     }

@@ -23,14 +23,16 @@ const t = fileTexts.actions;
 const LISTED_AFTER = 800;
 
 /**
- * By names, which are those of their texts: `send(file, options)`, or `all(ids)` where one request is for up to 1,000
- * files, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and answers them or nothing.
- * What a page adds here may be about anything that has an `id` and a name, `filename`.
+ * By names, which are those of their texts: `send(file, options)`, or `all(ids, files)` where one request is for up to
+ * 1,000 files, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and answers them or
+ * nothing. What a page adds here may be about anything that has an `id` and a name, `filename`.
  */
 export const ACTIONS = {
   download: { drawing: "download", send: receive },
   link: { drawing: "link" }, // `file-links.js` makes them, and asks how; then there is an event `links`
   rename: { prepare: rename },
+  move: { drawing: "folder", prepare: whereTo,
+    all: (ids, [{ to: folder }]) => post("/uploads/update", { ids, folder }) },
   publish: { all: (ids) => post("/uploads/update", { ids, is_public: true }), fits: (file) => !file.is_public },
   hide: { all: (ids) => post("/uploads/update", { ids, is_public: false }), fits: (file) => file.is_public },
   restore: { send: ({ id }) => post(`/uploads/${id}/restore`) },
@@ -38,6 +40,11 @@ export const ACTIONS = {
   purge: { drawing: "trash", kind: "danger", send: ({ id }) => remove(`/uploads/${id}`, { permanently: true }) },
   end: { kind: "danger", send: ({ id, file_id: file }) => remove(`/uploads/${file}/links/${id}`) }, // of links
 };
+
+/** Asks for the folder of files that have none to go to yet. */
+async function whereTo(files) {
+  return files[0].to ? files : (await loaded(import("./folders.js"))).askFolder(files);
+}
 
 /** Asks for the new name of a file, whose ending is not selected, so that typing keeps it. */
 async function rename([{ id, filename }]) {
@@ -136,7 +143,7 @@ async function run(transfer, name, files) {
     const progress = (bytes) => tell({ moved: before + bytes });
     const attempt = () => {
       goOn();
-      return all ? all(group.map(({ id }) => id)) : send(group[0], { signal: stop.signal, progress });
+      return all ? all(group.map(({ id }) => id), group) : send(group[0], { signal: stop.signal, progress });
     };
     try {
       const { missing = [] } = (await patiently(attempt, stop.signal, wait)) ?? {};

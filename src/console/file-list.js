@@ -18,20 +18,23 @@ const t = fileTexts.list;
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
  * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
- * what can be done with selected files; `lead` stands before the fields for searching; `refreshed` is called with each
- * change, and `listed(isNone)` with each answer, whether there are no files at all; the rest are options of `table`.
- * Answers `{ element, update(context) }`.
+ * what can be done with selected files; `lead` stands before the fields for searching, `above` before the files;
+ * `refreshed` is called with each change, and `listed(isNone)` with each answer, whether there are no files at all;
+ * `where(query)` is the part of the question that says in which folder; `mayBeNone()` whether an empty answer means
+ * that; the rest are options of `table`. Answers `{ element, update(context), selected() }`, where the last one are the
+ * selected files.
  */
 export function fileList(context, /** @type {any} */ given) {
-  const { words, query: more, lead, action, actions, refreshed = () => {}, listed = () => {}, ...options } = given;
+  const { words, query: more, lead, above, action, actions, refreshed = () => {}, listed = () => {}, where = () => ({}),
+    mayBeNone = () => true, ...options } = given;
   const sorts = [options.sort.by, ...options.columns.map(({ sort }) => sort).filter(Boolean)];
   const form = searchForm(context);
   const tools = el("div", { class: "list-tools" }, lead, form.element);
   const ask = ({ query, signal }, other) => get("/uploads", { ...asked(query, { sorts }), search: query.get("search"),
-    content_type: query.get("type"), ...more, ...other }, signal);
+    content_type: query.get("type"), ...where(query), ...more, ...other }, signal);
   let latest = context;
   const selected = selection({ tools, actions, ask: (other) => ask(latest, other) });
-  const empty = () => emptyTexts(words, action);
+  const empty = () => emptyTexts(words, mayBeNone(), action);
   const list = table({ ...options, columns: [selected.column, ...options.columns], empty, keeps: true });
   const place = el("div", { class: "files-list" });
   const problem = el("div", { role: "status" });
@@ -43,11 +46,12 @@ export function fileList(context, /** @type {any} */ given) {
     work: () => ask(given),
     show: (answer) => {
       if (leaveEmptyPage(answer)) return [...place.childNodes];
-      const isNone = answer.total === 0 && !isFiltered(given.query);
+      const isNone = answer.total === 0 && !isFiltered(given.query) && mayBeNone();
       form.element.hidden = isNone && !form.element.contains(document.activeElement);
       replace(problem);
       if (!more?.deleted) dispatchEvent(new CustomEvent("restored", { detail: answer.items }));
-      list.show(answer.items);
+      // What was found says where it lies, so its row is another one than in the list of its folder.
+      list.show(isFiltered(given.query) ? answer.items.map((file) => ({ ...file, isFound: true })) : answer.items);
       selected.show(answer);
       listed(isNone);
       return [list.element, !isNone && foot.show(numbered(answer))];
@@ -74,14 +78,18 @@ export function fileList(context, /** @type {any} */ given) {
   addEventListener("files", () => refresh(), { signal: context.leaving });
   followChanges(() => place.dataset.state === "shown" && renew(), context.leaving);
   update(context);
-  return { element: el("div", {}, tools, selected.bar, problem, place), update };
+  return { element: el("div", {}, tools, selected.bar, problem, above, place), update, selected: selected.files };
 }
 
-/** The name of a file, in `link` where it is given, between the mark of its type and what else there is to say. */
-export function nameCell(/** @type {any} */ file, link = el("span"), mark = markOf(file)) {
+/**
+ * The name of a file, in `link` where it is given, between the mark of its type and what else there is to say. `folder`
+ * is where it lies, if the list does not say so.
+ */
+export function nameCell(/** @type {any} */ file, link = el("span"), mark = markOf(file), folder = undefined) {
   return el("div", { class: "file-name" }, mark,
     el("div", {}, append(link, nameText(file.filename)),
       file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
+      folder && el("span", { class: "file-description cut" }, folder),
       file.description && el("span", { class: "file-description cut", dir: "auto" }, file.description)));
 }
 
@@ -89,7 +97,7 @@ export function nameCell(/** @type {any} */ file, link = el("span"), mark = mark
 export const momentCell = (moment) => [el("span", { class: "is-short" }, timeText(moment, formatDate)),
   el("span", { class: "nowrap" }, timeText(moment))];
 
-const isFiltered = (query) => query.has("search") || query.has("type");
+export const isFiltered = (query) => query.has("search") || query.has("type");
 
 /** The fields for searching. A type that only the address names can be chosen too. */
 function searchForm({ query }) {
@@ -105,10 +113,11 @@ function searchForm({ query }) {
 }
 
 /** What an empty list says: there is nothing at all, or nothing that matches. */
-function emptyTexts(words, action) {
+function emptyTexts(words, isNone, action) {
   if (isFiltered(currentQuery())) {
     const all = withQuery({ search: null, type: null, page: null });
     return { title: words.nothing_title, text: words.nothing, action: buttonLink(words.show_all, all) };
   }
-  return { title: words.none_title, text: words.none, action: action?.() };
+  const { none_title: title, none: text, empty_title: emptyTitle, empty: emptyText } = words;
+  return isNone ? { title, text, action: action?.() } : { title: emptyTitle, text: emptyText, action: action?.() };
 }

@@ -91,10 +91,11 @@ export function wayBack(path) {
   return from.startsWith(`${path}?`) ? from : path;
 }
 
-/** Remembers for the person what the address says of a list, such as its order and its filters, but not the page. */
+/** Remembers for the person what the address says of a list, such as its order, but neither the page nor the folder. */
 export function keepQuery() {
   if (!currentUser()) return;
-  localStorage.setItem(keptName(), withQuery({ page: null, before: null }).slice(location.pathname.length));
+  const kept = withQuery({ page: null, before: null, folder: null });
+  localStorage.setItem(keptName(), kept.slice(location.pathname.length));
 }
 
 /** Gives the present address the query that was kept for it, unless it has one of its own. */

@@ -13,10 +13,10 @@ const BATCH = 100;
 const MOST = 1000;
 
 /**
- * Answers `{ column, show(answer), clear(), bar }`: the column for `table`; `show` is told the API's answer whenever
- * its files have been drawn; what has left the page by then is not selected any more. `bar` goes below `tools`, which
- * are hidden while it is shown, so that no row moves. `actions` are names of `ACTIONS`, and `ask({ page, size })`
- * answers another page of the list.
+ * Answers `{ column, show(answer), clear(), files(), bar }`: the column for `table`; `show` is told the API's answer
+ * whenever its files have been drawn; what has left the page by then is not selected any more. `bar` goes below
+ * `tools`, which are hidden while it is shown, so that no row moves. `actions` are names of `ACTIONS`, and `ask({ page,
+ * size })` answers another page of the list.
  */
 export function selection({ tools, actions, ask = undefined }) {
   const count = el("p", { class: "selection-count", tabindex: "-1" });
@@ -47,7 +47,7 @@ export function selection({ tools, actions, ask = undefined }) {
     for (const { fits, element } of buttons) element.hidden = !files.some(fits);
     if (before && !before.checkVisibility()) focusOn(count, { preventScroll: true });
   });
-  return { column: picked.column, show: picked.show, clear: picked.clear, bar: [bar, said] };
+  return { column: picked.column, show: picked.show, clear: picked.clear, files: picked.files, bar: [bar, said] };
 }
 
 /** The boxes. `changed(files, total)` is told the selected files, and how many the list has if it has more pages. */

@@ -41,13 +41,13 @@ export function minutesLeft() {
 }
 
 /**
- * Adds files to the queue, each with the description that `paths` has for it, if any. Answers how many found no place
- * in it. What is added together may have the same name as another without being a new version of it.
+ * Adds files to the queue, each for the folder `folderFor(file)`. Answers how many found no place in it. What is added
+ * together may have the same name as another without being a new version of it.
  */
-export function addUploads(files, paths = new Map()) {
+export function addUploads(files, folderFor) {
   const taken = files.slice(0, Math.max(0, MAX_WAITING - unfinished().length));
   const batch = new Set();
-  addTransfers(taken.map((file) => uploadOf(file, paths.get(file), batch)));
+  addTransfers(taken.map((file) => uploadOf(file, folderFor(file), batch)));
   run();
   return files.length - taken.length;
 }
@@ -56,9 +56,9 @@ export function addUploads(files, paths = new Map()) {
 const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((word) => word.toString(36)).join("-");
 
 /** An upload, where `batch` holds the ids of files that were added with it. */
-function uploadOf(source, description, batch) {
+function uploadOf(source, folder, batch) {
   const { name, size } = source;
-  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, description, batch, name, size, moved: 0,
+  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, folder, batch, name, size, moved: 0,
     breaks: 0,
     cancel() {
       transfer.state = "failed";
@@ -96,8 +96,8 @@ async function send(transfer) {
       pace.bytes += Math.max(0, moved - transfer.moved);
       transferChanged(Object.assign(transfer, { moved }));
     };
-    const { key, description } = transfer;
-    transfer.file = await upload(file, { key, description, progress, signal: stop.signal });
+    const { key, folder } = transfer;
+    transfer.file = await upload(file, { key, folder, progress, signal: stop.signal });
     Object.assign(transfer, { state: "done", moved: transfer.size });
     transfer.batch.add(transfer.file.id);
     unreached = 0;
@@ -112,12 +112,12 @@ async function send(transfer) {
   transferChanged(transfer);
 }
 
-/** Looks for another file of the name of one that has been uploaded, in this tab if there is one. */
+/** Looks for another file of the name and the folder of one that has been uploaded, in this tab if there is one. */
 async function findOlder(transfer) {
-  const { filename } = transfer.file;
-  const isOlder = (file) => file?.filename === filename && !transfer.batch.has(file.id);
+  const { filename, folder } = transfer.file;
+  const isOlder = (file) => file?.filename === filename && file.folder === folder && !transfer.batch.has(file.id);
   const known = transfers.find(({ kind, file }) => kind === "upload" && isOlder(file))?.file;
-  const found = known ? null : await get("/uploads", { search: filename, size: 100 }).catch(() => null);
+  const found = known ? null : await get("/uploads", { folder, search: filename, size: 100 }).catch(() => null);
   const older = known ?? found?.items.find(isOlder);
   if (older) transferChanged(Object.assign(transfer, { older }));
 }

@@ -26,8 +26,8 @@ const CONSOLE: &str = include_str!("../console/index.html");
 #[rustfmt::skip]
 const ASSETS: &[(&str, &str)] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "contents.js" "controls.js" "dialogs.js" "dom.js"
-    "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "format.js" "forms.js" "frame.js"
-    "icon.svg" "identity.js" "mail-token.js" "main.js" "marks.js" "pages.css" "pages/account-identity.js"
+    "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "folders.js" "format.js" "forms.js"
+    "frame.js" "icon.svg" "identity.js" "mail-token.js" "main.js" "marks.js" "pages.css" "pages/account-identity.js"
     "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
     "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit.js" "pages/confirm.js" "pages/deleted-files.js"
     "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/link.js" "pages/links.js" "pages/oidc.js"

@@ -177,13 +177,15 @@ class Service:
         answer = self.sign_in(username, body["password"])
         return Account(answer["user"]["id"], username, body["email"], answer["access_token"], body["password"])
 
-    def upload(self, account, filename, content=b"content", media_type="text/plain", description=None):
+    def upload(self, account, filename, content=b"content", media_type="text/plain", description=None,
+               folder=None):
         """Stores a file, and returns its record."""
         boundary = uuid.uuid4().hex
         name = filename.replace("\\", "\\\\").replace('"', '\\"')
         parts = [(f'name="file"; filename="{name}"\r\nContent-Type: {media_type}', content)]
-        if description is not None:
-            parts.append(('name="description"', description.encode()))
+        for field, text in {"description": description, "folder": folder}.items():
+            if text is not None:
+                parts.append((f'name="{field}"', text.encode()))
         form = b"".join(f"--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + body + b"\r\n"
                         for head, body in parts)
         kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}

@@ -3,7 +3,7 @@
 import { post, service } from "../api.js";
 import { button, iconButton, pageHead } from "../controls.js";
 import { formDialog } from "../dialogs.js";
-import { el, focusOn, icon, replace } from "../dom.js";
+import { el, focusOn, icon, nameText, replace } from "../dom.js";
 import { act } from "../file-actions.js";
 import { fileList, momentCell, nameCell } from "../file-list.js";
 import { formatBytes, formatNumber, localTime, utcTime } from "../format.js";
@@ -35,7 +35,8 @@ export function show(context) {
 }
 
 const COLUMNS = [
-  { label: fileTexts.list.name, main: true, sort: "filename", cell: (file) => nameCell(file) },
+  { label: fileTexts.list.name, main: true, sort: "filename", cell: (file) =>
+    nameCell(file, undefined, undefined, file.folder !== "/" && nameText(file.folder)) },
   { label: fileTexts.list.size, sort: "file_size", align: "end", cell: ({ file_size: size }) => formatBytes(size) },
   { label: t.deleted_at, sort: "deleted_at", cell: ({ deleted_at: moment }) => momentCell(moment) },
   { label: t.until, cell: ({ restorable_until: moment }) => momentCell(moment) },
@@ -83,7 +84,7 @@ async function restoreMany(place) {
  * Restores what was deleted at a moment of the API or later, as far as there is room for it; answers how many files
  * it restored, and how many are `left`. The service restores many files in several requests.
  */
-async function restoreSince(moment) {
+export async function restoreSince(moment) {
   let restored = 0;
   try {
     for (;;) {

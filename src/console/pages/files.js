@@ -2,11 +2,12 @@
 
 import { currentUser, get, loaded, service, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
-import { append, el, replace } from "../dom.js";
+import { append, el, nameText, replace } from "../dom.js";
 import { filesIn, takeDrops } from "../drops.js";
 import { act, patiently } from "../file-actions.js";
-import { fileList, momentCell, nameCell } from "../file-list.js";
+import { fileList, isFiltered, momentCell, nameCell } from "../file-list.js";
 import { hasPreview, isPicture } from "../file-type.js";
+import { folderLink, folderOf, folderPlace, join, newFolder, takeMoves } from "../folders.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../frame.js";
 import { markOf } from "../marks.js";
@@ -22,30 +23,53 @@ const listOf = new Intl.ListFormat("en", { type: "conjunction" });
 
 export function show(context) {
   const chooser = chooserOf(addFiles);
-  const folders = chooserOf(addFolders, { webkitdirectory: true });
+  const trees = chooserOf(addFolders, { webkitdirectory: true });
   const choose = () => chooser.click();
   const room = el("div", { class: "room" });
   const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
+  const folders = folderPlace(context.leaving);
   const list = fileList(context, {
     words: { ...t, none: t.none({ types: listOf.format(service.types.map((type) => typeName(type))),
       limit: formatBytes(service.fileBytes) }) },
     lead: room,
+    above: folders.list,
     caption: t.caption,
     columns: COLUMNS,
-    actions: ["link", "download", "publish", "hide", "delete"],
+    actions: ["link", "download", "move", "publish", "hide", "delete"],
     sort: { by: "upload_date", order: "desc" },
     action: () => button(t.upload, { kind: "primary", drawing: "upload", act: choose }),
     listed: (isNone) => { upload.hidden = isNone; },
-    refreshed: () => showRoom(room, context.leaving),
+    refreshed: () => {
+      folders.refresh();
+      showRoom(room, context.leaving);
+    },
+    where: (query) => whereOf(folderOf(query), isFiltered(query)),
+    mayBeNone: () => folderOf() === "/" && !(currentUser()?.stats?.total_uploads > 0),
   });
   takeDrops({ takeFiles: addFiles, takeFolders: addFolders }, context.leaving);
   showRoom(room, context.leaving);
-  const more = "webkitdirectory" in folders
-    && button(t.folder, { kind: "quiet upload-folder", act: () => folders.click() });
+  const more = "webkitdirectory" in trees
+    && button(t.folder, { kind: "quiet upload-folder", act: () => trees.click() });
   const deleted = service.trashDays > 0 && buttonLink(t.deleted, "/console/files/deleted", { kind: "quiet" });
-  const head = pageHead(t.title, { actions: [deleted, more, upload] });
-  return { element: el("div", {}, head, chooser, folders, list.element), update: list.update };
+  const fresh = button(fileTexts.folders.new, { kind: "quiet", on: { click: newFolder } });
+  const head = pageHead(t.title, { actions: [deleted, fresh, more, upload] });
+  const content = el("div", { class: "with-tree" }, folders.tree, el("div", {}, folders.way, list.element));
+  const filesOf = (target) => {
+    const file = fileOf.get(target.closest?.("tr")?.querySelector("th a"));
+    const selected = list.selected();
+    return !file || selected.some(({ id }) => id === file.id) ? selected : [file];
+  };
+  takeMoves(content, filesOf, context.leaving);
+  folders.show(context);
+  const update = (next) => {
+    folders.show(next);
+    return list.update(next);
+  };
+  return { element: el("div", {}, head, chooser, trees, content), update };
 }
+
+/** What is listed: what lies in a folder, and of what is searched also what lies below it. */
+const whereOf = (folder, isSearch) => (!isSearch ? { folder } : folder === "/" ? {} : { below: folder });
 
 /** A field that gives what is chosen with it to `take(files)`. It is clicked for its dialog, and not shown. */
 function chooserOf(take, options) {
@@ -57,9 +81,14 @@ function chooserOf(take, options) {
   return chooser;
 }
 
-/** Uploads files, and says how many there are that cannot be, with those that were `left` out before. */
-function addFiles(files, { left = {}, paths } = /** @type {any} */ ({})) {
-  const all = { ...left, many: (left.many ?? 0) + addUploads(files, paths) };
+/**
+ * Uploads files into the present folder, those that lie in `folders` below it, and says how many there are that cannot
+ * be, with those that were `left` out before.
+ */
+function addFiles(files, { left = {}, folders = new Map() } = /** @type {any} */ ({})) {
+  const present = folderOf();
+  const folderFor = (file) => (folders.get(file) ?? []).reduce(join, present);
+  const all = { ...left, many: (left.many ?? 0) + addUploads(files, folderFor) };
   const limit = formatBytes(service.fileBytes);
   const part = ([why, n]) => t.left[why]({ n, count: formatNumber(n), limit });
   const parts = Object.entries(all).filter(([, n]) => n > 0).map(part);
@@ -92,7 +121,8 @@ function linkedName(file) {
   const link = el("a", { href: `/console/files/${file.id}`, "data-key": `name-${file.id}`,
     on: { keydown: byKey } });
   fileOf.set(link, file);
-  return nameCell(file, link, thumbnailOf(file));
+  const isElsewhere = file.isFound && file.folder !== "/";
+  return nameCell(file, link, thumbnailOf(file), isElsewhere && folderLink(file.folder, nameText(file.folder)));
 }
 
 /** The mark of a file, over which a small picture is shown as soon as it is seen, unless the network is slow. */
