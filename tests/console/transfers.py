@@ -264,13 +264,16 @@ def test_files_of_one_folder_are_no_versions_of_each_other_and_keep_their_paths(
     write(folder, "sub2/a.txt", b"two")
     page.drop_files(folder)
     summary(page, "2 done")
-    page.see("plans/a.txt", "plans/sub2/a.txt")
     found = service.call("GET", "/uploads", token=user.token)["items"]
-    assert sorted(file["description"] for file in found) == ["plans/a.txt", "plans/sub2/a.txt"]
+    assert sorted((file["folder"], file["filename"]) for file in found) == [
+        ("/plans", "a.txt"), ("/plans/sub2", "a.txt")]
     page.see_no("You have another file of this name.")
-    # One that comes later may be a new version.
+    # One that lies elsewhere is no version of them, and one that comes to the same folder later may be one.
     page.choose_files(write(tmp_path, "a.txt", b"three"))
     summary(page, "3 done")
+    page.see_no("You have another file of this name.")
+    page.drop_files(folder)
+    summary(page, "5 done")
     page.see("You have another file of this name.")
 
 
