@@ -99,6 +99,30 @@ pub enum Tool {
         #[arg(long, default_value = "text")]
         format: AuditFormat,
     },
+    /// Make files of an account of all that lies in a directory, also beside a running service.
+    ///
+    /// Each regular file below DIR, hidden ones too, becomes a file of the owner in the folder that its directory is, by
+    /// the rules and the quotas of uploads. One that is there already is passed over, so the command may be broken off
+    /// and run again. Symbolic links, special files and other file systems are passed over and counted. Files that the
+    /// rules or quotas refuse, that cannot be read or change meanwhile are named at the end, and it fails then. They
+    /// belong to the owner of the data directory, also if root runs it.
+    ImportFiles {
+        /// Directory to read. Nothing in it is changed.
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Username or e-mail address of an active account.
+        #[arg(long, value_name = "NAME")]
+        owner: String,
+        /// Folder for what lies in DIR, such as /photos/2026; without it the root.
+        #[arg(long, value_name = "/F", default_value = "/", hide_default_value = true)]
+        folder: String,
+        /// Only say what would be imported and what refused.
+        #[arg(long)]
+        dry_run: bool,
+        /// Name all that is refused, at once, in place of the first twenty of a kind at the end.
+        #[arg(long)]
+        all: bool,
+    },
     /// Copy all contents between the data directory and the store, also beside a running service; deletes nothing.
     ///
     /// It copies what the other place lacks, verifies it by hash, and may be broken off and run again. It names what

@@ -46,6 +46,9 @@ pub enum UsedSettings {
     WithoutDatabase,
     /// Those of the database and the contents, of quotas and of password hashes.
     Installation,
+    /// Those, and what decides which files are taken.
+    #[cfg(feature = "tools")]
+    Files,
 }
 
 impl UsedSettings {
@@ -57,6 +60,11 @@ impl UsedSettings {
             UsedSettings::All => true,
             UsedSettings::WithoutDatabase => !name.starts_with("DATABASE_"),
             UsedSettings::Installation => of_installation.iter().any(|it| name.starts_with(it)),
+            #[cfg(feature = "tools")]
+            UsedSettings::Files => {
+                let of_files = ["MAX_UPLOAD_SIZE", "ALLOWED_UPLOAD_TYPES", "REGISTRATIONS_PER_DAY"];
+                of_files.contains(&name) || UsedSettings::Installation.include(name)
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Folders: a text of each file, which says where it lies. A folder is there while a file is in it or below it.
 
 mod handlers;
-mod path;
+pub mod path;
 mod statements;
 
 use crate::error::{Error, Problem};

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::media_type::listed;
 use super::timestamp::Timestamp;
-use crate::config::UploadTypes;
+use crate::config::{Config, UploadTypes};
 
 /// A stored file.
 #[derive(Debug, Clone, Serialize)]
@@ -104,6 +104,18 @@ pub struct FileQuotas {
     pub young_bytes: u64,
 }
 
+impl FileQuotas {
+    /// Those of the settings.
+    pub fn of(config: &Config) -> FileQuotas {
+        FileQuotas {
+            user_bytes: config.user_storage_quota,
+            user_files: config.user_file_quota,
+            service_bytes: config.storage_quota,
+            young_bytes: config.young_storage_quota(),
+        }
+    }
+}
+
 /// Totals of files. Months are calendar months, UTC.
 #[derive(Serialize)]
 pub struct FileStatistics {
@@ -117,6 +129,7 @@ pub struct FileStatistics {
 }
 
 /// A file whose content is stored and that is about to be recorded.
+#[derive(Default)]
 pub struct NewFile {
     pub id: Uuid,
     /// The owner.

@@ -124,12 +124,7 @@ impl App {
 
     /// The quotas of files.
     pub fn file_quotas(&self) -> FileQuotas {
-        FileQuotas {
-            user_bytes: self.config.user_storage_quota,
-            user_files: self.config.user_file_quota,
-            service_bytes: self.config.storage_quota,
-            young_bytes: self.config.young_storage_quota(),
-        }
+        FileQuotas::of(&self.config)
     }
 
     /// The error of a request to a path that the service does not have, or that the sender is not to know of.

@@ -7,6 +7,7 @@ mod database;
 mod doctor;
 mod files;
 mod gc;
+mod import_files;
 #[cfg(feature = "s3")]
 mod move_contents;
 mod output;
@@ -48,6 +49,10 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
         }
         Tool::Audit { since, follow, format } => {
             audit::print_audit(&config()?, since, follow, format)?;
+        }
+        Tool::ImportFiles { directory, owner, folder, dry_run, all } => {
+            let config = start(UsedSettings::Files)?;
+            import_files::import_files(&config, (&directory, &owner, &folder), dry_run, all)?;
         }
         #[cfg(feature = "s3")]
         Tool::MoveContents { to, all } => move_contents::move_contents(&config()?, to, all)?,

@@ -37,7 +37,7 @@ pub fn bytes(number: u64) -> String {
 }
 
 /// How many lines about things of one kind are printed, unless all are asked for.
-const MAX_NAMED: u64 = 20;
+pub const MAX_NAMED: u64 = 20;
 
 /// Prints lines that name one thing each: of a kind at most twenty, unless all are to be named, and how many more there
 /// are.

@@ -101,6 +101,9 @@ fn wrong_arguments_are_status_2_of_every_command_and_a_database_that_does_not_an
         "check nonsense",
         "backup",
         "restore",
+        "import-files",
+        "import-files directory",
+        "import-files --owner ann",
         "send-test-mail",
         "adopt-data-dir",
         "adopt-data-dir nonsense",
@@ -179,6 +182,7 @@ fn a_command_that_a_signal_ends_has_the_status_of_the_signal() {
         &["restore", backup],
         &["audit"],
         &["audit", "--follow"],
+        &["import-files", "/", "--owner", "ann"],
         &["adopt-data-dir", "none"],
     ] {
         for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {

@@ -17,6 +17,7 @@ mod database_passwords;
 mod doctor;
 mod garbage_collection;
 mod hard_links;
+mod import_files;
 mod lost_contents;
 mod mail_delivery;
 mod postgres_programs;

@@ -79,6 +79,29 @@ fn check_compares_records_with_the_store() {
 }
 
 #[test]
+fn a_directory_is_imported_into_the_store() {
+    let (world, tree) = (World::create(), Directory::create());
+    fs::write(tree.join("new"), "new").expect("a file");
+    let path = tree.path().to_str().expect("a path of the test");
+    let import = ["import-files", path, "--owner", "ann"];
+    world.run(&[&import[..], &["--dry-run"]].concat()).exits(0).prints("to be imported: 1 file");
+    assert_eq!(world.store.contents().len(), 4);
+    world.run(&import).exits(0).prints("imported: 1 file (3 bytes);");
+    world.run(&import).exits(0).prints("imported: 0 files (0 bytes); there already: 1;");
+    let id: String =
+        world.service.database.value("SELECT id::text FROM files WHERE filename = 'new'");
+    assert_eq!(world.store.content(&id).expect("stored"), b"new");
+    world.run(&["check"]).exits(0).prints("no faults, no warnings.");
+    // Where the store is away, nothing is tried in vain.
+    let proxy = StoreProxy::start(&world.store);
+    proxy.misbehave(StoreFault::Drop, "PUT /");
+    fs::write(tree.join("newer"), "newer").expect("a file");
+    let output = run_on(&world.service, &proxy.url(), &import).exits(1);
+    output.reports("the store does not serve contents: run it again to go on");
+    assert_eq!(world.service.database.count("files"), 5);
+}
+
+#[test]
 fn a_file_that_the_store_has_lost_for_good_is_deleted_where_asked() {
     let (world, backups) = (World::create(), Backups::create());
     let [one, two, ..] = &world.ids;
