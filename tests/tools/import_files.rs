@@ -315,7 +315,7 @@ fn contents_are_of_the_owner_of_the_data_directory() {
     let (api, [_]) = Server::with_users(&[], ["ann"]);
     let tree = Directory::create();
     put(&tree, "closed", "x");
-    fs::set_permissions(tree.join("closed"), Permissions::from_mode(0)).expect("permissions");
+    fs::set_permissions(tree.join("closed"), Permissions::from_mode(0o000)).expect("permissions");
     if rustix::process::geteuid().is_root() {
         let chown = ["chown", "-R", "1234:1235"];
         let mut chown = Command::new(chown[0]).args(&chown[1..]).arg(api.data.path()).spawn();
