@@ -104,6 +104,7 @@ mod files {
 mod folders {
     mod files_in_folders;
     mod folder_changes;
+    mod hostile_folders;
     mod lists;
 }
 

@@ -6,11 +6,11 @@ use crate::accounts::totals::differences;
 use crate::harness::*;
 
 impl Server {
-    fn move_folder(&self, user: impl Credentials, from: &str, to: &str) -> Answer {
+    pub fn move_folder(&self, user: impl Credentials, from: &str, to: &str) -> Answer {
         self.post("/folders/move", user, json!({"from": from, "to": to}))
     }
 
-    fn delete_folder(&self, user: impl Credentials, query: &str) -> Answer {
+    pub fn delete_folder(&self, user: impl Credentials, query: &str) -> Answer {
         self.delete(&format!("/folders?folder={query}"), user)
     }
 
