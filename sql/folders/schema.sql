@@ -9,10 +9,11 @@ DECLARE
     longest integer;
     deepest integer;
 BEGIN
-    SELECT sum(files), max(octet_length(target || substr(folder, length(source) + 1))),
-           max(length(regexp_replace(target || substr(folder, length(source) + 1), '[^\x01]', '', 'g')))
+    -- Not by a regular expression: that would take half a millisecond of each folder.
+    SELECT sum(files), max(octet_length(moved_to)), max(length(moved_to) - length(replace(moved_to, chr(1), '')))
     INTO remaining, longest, deepest
-    FROM folder_totals WHERE user_id = of_user AND folder >= source AND folder < after_folder(source);
+    FROM folder_totals, concat(target, substr(folder, length(source) + 1)) moved_to
+    WHERE user_id = of_user AND folder >= source AND folder < after_folder(source);
     IF longest > 1000 OR deepest > 16 THEN
         problem := 'too long';
     ELSIF remaining > 1000 AND starts_with(source, target) AND EXISTS (

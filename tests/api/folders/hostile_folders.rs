@@ -1,5 +1,7 @@
 //! What other services got wrong about folders, tried here: `tests/advisories/holes.csv` says who.
 
+use std::time::Instant;
+
 use crate::accounts::totals::differences;
 use crate::harness::*;
 
@@ -414,4 +416,24 @@ fn a_list_of_folders_reads_what_it_tells_however_many_there_are() {
     wait_until(|| read() > before);
     let cost = read() - before;
     assert!((50..=200).contains(&cost), "{cost} rows were read");
+}
+
+/// The depth and the length of each are looked at, which must not be what a move takes its time for.
+#[test]
+fn a_move_of_many_deep_folders_takes_about_as_long_as_their_deletion() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    api.database.run(&format!(
+        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash)
+         SELECT gen_random_uuid(), '{}', concat_ws(chr(1), 'p', i, repeat(repeat('x', 200) || chr(1), 4)), 'f', 'f',
+                'text/plain', 1, 'f', 'h'
+         FROM generate_series(1, 10000) i;
+         ANALYZE files, folder_totals",
+        ann.id()
+    ));
+    let begin = Instant::now();
+    api.move_folder(&ann, "/p", "/t").expect(200).has(json!({"moved": 1000, "left": 9000}));
+    let moved = begin.elapsed();
+    api.delete_folder(&ann, "/p").expect(200).has(json!({"deleted": 1000, "left": 8000}));
+    let deleted = begin.elapsed() - moved;
+    assert!(moved < 8 * deleted, "{moved:?}, and the deletion {deleted:?}");
 }
