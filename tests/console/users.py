@@ -49,6 +49,20 @@ def test_finding_users(page, service):
     page.see("Bo Berg")
 
 
+def test_each_account_is_one_line_with_its_initials(page, service):
+    names = ["Hanna Weber", HOSTILE, "\u0633\u0645\u064a\u0631\u0629 \u062d\u062f\u0627\u062f", "Z."]
+    for name in names:
+        service.new_user(name=name, username="one_line_" + secrets.token_hex(5))
+    service.call("POST", "/users", {"email": "one_line@example.com", "name": "one_line@example.com", "invite": True},
+                 service.admin().token)
+    page.sign_in(service.admin(), "/console/users?search=one_line&sort_by=created_at&sort_order=asc")
+    page.see("1\u20135 of 5")
+    shown = page.run("return [...document.querySelectorAll('tbody tr')].map(row =>"
+                     " [row.querySelector('.initials').dataset.initials, row.offsetHeight <= 41])")
+    assert shown == [[initials, True] for initials in ("HW", "IL", "\u0633\u062d", "Z", "OL")]
+    page.check("users-initials")
+
+
 @pytest.mark.long
 def test_sorting_users(page, service):
     for name, size in (("Aaaa", 3000), ("Zzzz", 2000)):

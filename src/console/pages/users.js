@@ -116,8 +116,15 @@ function nameCell(user) {
   const name = nameOf(user);
   const under = [user.username !== name && user.username, exceptions(user)].flat().filter(Boolean);
   return el("div", { class: "user-name" },
+    el("span", { class: "mark initials", "data-initials": initials(name), "aria-hidden": "true" }),
     el("a", { class: "clamp", href: `/console/users/${user.id}` }, nameText(name)),
     under.length > 0 && el("span", { class: "badges soft small" }, under));
+}
+
+/** The first letters of the first and the last word of a name, or of what stands before the @ of an address. */
+function initials(name) {
+  const words = name.split("@")[0].match(/[\p{L}\p{N}]+/gu) ?? [];
+  return [words[0], words.length > 1 && words.at(-1)].map((word) => (word ? [...word][0].toUpperCase() : "")).join("");
 }
 
 /** What can be exported: the accounts that the filters leave, which are `count`, or all of them. */
