@@ -144,25 +144,29 @@ export function leaveEmptyPage({ page, pages }) {
  * A row of fields, whose `name`s are those of the address's query. A choice acts at once, a text or a date after a rest
  * in typing, and all of them at Enter. Options:
  * - `label`: what the form is for; `fields`: descriptions as in `forms.js`, and `isWide`; a text that `isWhole` acts
- *   only once it has been left, because half of it means something else;
+ *   only once it has been left, because half of it means something else; those that are `isMore` are folded under the
+ *   word `more` until one of them is set;
  * - `shown(name, text)`: what a field shows for a text of the query; `sent(name, text)`: the text of the query for what
  *   was typed, which may throw an `ApiError` for the field. Both may answer a promise; unless told they change nothing.
  *
  * Answers `{ element, set(query), apply() }`; `set` shows what the query holds; `apply` lets the query hold what the
  * fields show, and answers whether it does.
  */
-export function filters({ label, fields, shown = (name, text) => text, sent = (name, text) => text }) {
-  const made = fields.map(({ isWide, isWhole, ...description }) => {
+export function filters({ label, fields, more = "", shown = (name, text) => text, sent = (name, text) => text }) {
+  const made = fields.map(({ isWide, isWhole, isMore = false, ...description }) => {
     const item = field({ optional: false, autocomplete: "off", ...description });
     item.element.classList.toggle("is-wide", Boolean(isWide));
     actOn(item.input, isWhole, (options) => apply(options));
-    return item;
+    return { ...item, isMore };
   });
   // Another filter begins at the first page, by whichever name the list has its pages.
   const none = Object.fromEntries([...made.map(({ name }) => name), "page", "before"].map((name) => [name, null]));
   const clear = el("a", { class: "button quiet", on: { click: () => made[0].input.focus() } }, texts.clear);
-  const element = el("form", { class: made.length > 4 ? "toolbar is-many" : "toolbar", role: "search",
-    "aria-label": label, novalidate: true }, made.map((item) => item.element), clear);
+  const shownOf = (wanted) => made.filter(({ isMore }) => isMore === wanted).map((item) => item.element);
+  const folded = el("details", { class: "more", hidden: !more }, el("summary", {}, more),
+    el("div", { class: "toolbar" }, shownOf(true)));
+  const element = el("form", { class: more ? "toolbar is-many" : "toolbar", role: "search",
+    "aria-label": label, novalidate: true }, shownOf(false), folded, clear);
   let turns = 0;
   let newest = null;
   let taken = null; // what the fields held that the address takes over
@@ -197,6 +201,7 @@ export function filters({ label, fields, shown = (name, text) => text, sent = (n
     // A field into which the person has typed more since, while another one was looked up, stays as it is.
     const isSettled = (item, at) => !taken || item.value() === taken[at];
     for (const item of made.filter(isSettled)) fill(item, shown(item.name, given.get(item.name) ?? ""), given);
+    folded.open ||= made.some(({ name, isMore }) => isMore && given.has(name));
     clear.hidden = !made.some(({ name }) => given.has(name));
     clear.setAttribute("href", withQuery(none));
   };

@@ -5,12 +5,12 @@ import { get } from "../api.js";
 import { saveAttachment } from "../contents.js";
 import { button, load, pageHead } from "../controls.js";
 import { dialog } from "../dialogs.js";
-import { el, focusOn, nameText } from "../dom.js";
+import { el, focusOn, hiddenText, nameText } from "../dom.js";
 import { formatBytes, formatDuration, formatHour, formatNumber, localTime, timeText, timeZone,
   utcTime } from "../format.js";
 import { notify } from "../frame.js";
 import { query as currentQuery, withQuery } from "../router.js";
-import { filters, pager, table } from "../tables.js";
+import { filters, oneOf, pager, table } from "../tables.js";
 import { admin } from "../texts/admin.js";
 
 const t = admin.audit;
@@ -26,15 +26,12 @@ const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const zoned = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
 const COLUMNS = [
-  { label: t.at, main: true, cell: timeCell },
-  { label: t.action, cell: (event) => el("span", { class: "badges" }, nameOfAction(event),
+  { label: t.event, main: true, cell: (event) => el("span", { class: "sentence" }, sentenceOf(event), " ",
     event.outcome === "failure" && outcomeBadge(event)) },
-  { label: t.actor, cell: actorOf },
-  { label: t.subject, cell: subjectCell },
-  { label: t.address, cell: (event) => addressText(event.address) },
   { label: t.details, cell: detailsCell },
-  { label: t.event, hideLabel: true, cell: (event) => button(t.show, { kind: "quiet", act: () => showEvent(event),
-    "aria-label": `${t.show}: ${nameOfAction(event)}, ${clock.format(new Date(event.at))}` }) },
+  { label: t.address, cell: (event) => addressText(event.address) },
+  { label: t.at, cell: (event) => el("button", { type: "button", class: "row-opener", "aria-haspopup": "dialog",
+    on: { click: () => showEvent(event) } }, timeOf(event), hiddenText(` ${nameOfAction(event)}`)) },
 ];
 
 export function show(context) {
@@ -42,14 +39,18 @@ export function show(context) {
     empty: () => ({ title: t.none_title, text: currentQuery().has("before") ? t.none_older : t.none }) });
   const form = filters({
     label: t.filters,
+    more: t.more,
     fields: [
       { name: "actor_id", label: t.actor, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255 },
-      { name: "subject_id", label: t.subject, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255 },
-      { name: "action", label: t.action, type: "select", options: [["", t.any_action], ...Object.entries(t.actions)] },
-      { name: "outcome", label: t.outcome, type: "select",
+      { name: "action", label: t.action, type: "select", options: [["", t.any_action],
+        ...Object.entries(t.actions).map(([action, [name]]) => [action, name])] },
+      { name: "period", label: t.period, type: "select", options: t.periods },
+      { name: "subject_id", label: t.subject, isWhole: true, placeholder: admin.users.search_hint, maxlength: 255,
+        isMore: true },
+      { name: "outcome", label: t.outcome, type: "select", isMore: true,
         options: [["", t.any_outcome], ...Object.entries(t.outcomes)] },
-      { name: "from", label: t.from, type: "datetime-local" },
-      { name: "to", label: t.to, type: "datetime-local" },
+      { name: "from", label: t.from, type: "datetime-local", isMore: true },
+      { name: "to", label: t.to, type: "datetime-local", isMore: true },
     ],
     shown: (name, text) => {
       if (IDS.includes(name) && text) return accountName(text, context.leaving);
@@ -57,13 +58,10 @@ export function show(context) {
     },
     sent: (name, text) => (IDS.includes(name) ? accountId(text, name) : TIMES.includes(name) ? utcTime(text) : text),
   });
-  const open = matchMedia("(min-width: 601px)").matches;
-  const folded = el("details", { class: "filters", open }, el("summary", {}, t.filters), form.element);
-  const place = el("div", { class: "brief-list" });
+  const place = el("div", { class: "brief-list audit-list" });
   const foot = pager({ label: t.pages });
   const update = async ({ query, signal }) => {
     form.set(query);
-    folded.open ||= Object.values(asked(query)).some(Boolean);
     await load(place, {
       signal,
       waiting: list.waiting(12),
@@ -78,13 +76,15 @@ export function show(context) {
   update(context);
   const actions = [button(t.export, { busy: t.exporting, drawing: "exports", act: () => save(form) })];
   const head = pageHead(t.title, { lead: t.lead({ zone: timeZone }), actions });
-  return { element: el("div", {}, head, folded, place), update };
+  return { element: el("div", {}, head, form.element, place), update };
 }
 
 /** The filters of an address, for the list and for the export. */
 function asked(query) {
   const given = Object.fromEntries([...IDS, "action", "outcome"].map((name) => [name, query.get(name)]));
   for (const name of TIMES) given[name] = utcTime(query.get(name) ?? "");
+  const minutes = Number(oneOf(query, "period", t.periods.map(([period]) => period)));
+  if (minutes && !given.from) given.from = new Date(Date.now() - minutes * 60_000).toISOString();
   return given;
 }
 
@@ -102,9 +102,22 @@ function steps(query, { length: count }, next) {
   return { said: count ? t.shown({ count: formatNumber(count) }) : t.none_title, steps: [newest, older], total: count };
 }
 
-const nameOfAction = ({ action }) => t.actions[action] ?? action;
+const nameOfAction = ({ action }) => t.actions[action]?.[0] ?? action;
 
-function timeCell({ at }) {
+/** What happened, as a sentence with links to the accounts in it. */
+function sentenceOf(event) {
+  const [did, ...rest] = wordsOf(event).split("{}");
+  return [actorOf(event), ` ${did}`, rest.map((words) => [subjectOf(event), words])];
+}
+
+function wordsOf({ action, outcome, actor_id: actor, details: { old, new: now } }) {
+  if (old?.is_active !== now?.is_active) return now.is_active ? t.activated : t.deactivated;
+  if (action === "password.reset_request" && actor) return t.link_sent;
+  const [, did = action, tried = did] = t.actions[action] ?? [];
+  return outcome === "failure" ? tried : did;
+}
+
+function timeOf({ at }) {
   const moment = new Date(at);
   const parts = [day.format(moment), clock.format(moment)].map((part) => el("span", { class: "nowrap" }, part));
   const lang = day.resolvedOptions().locale;
@@ -120,11 +133,13 @@ function actorOf({ actor_id: id }) {
   return id ? accountLink(id) : el("span", { class: "soft" }, t.nobody);
 }
 
-function subjectCell({ actor_id: actor, subject_type: type, subject_id: id, details: { filename } }) {
-  if (!id) return "";
-  if (type === "user") return id === actor ? el("span", { class: "soft" }, t.self) : accountLink(id);
-  if (filename) return el("span", { class: "clamp", title: id }, nameText(filename));
-  return el("span", {}, t.subjects[type] ?? type, " ", el("code", { title: id }, shortId(id)));
+/** In sums and in what happened to one's own sessions, tokens and account the subject is the actor. */
+function subjectOf({ action, actor_id: actor, subject_type: type, subject_id: id, details: { filename, count } }) {
+  if (!id) return t.unknown;
+  if (filename) return el("span", { title: id }, nameText(filename));
+  if (type === "file") return el("span", {}, t.subjects.file, " ", el("code", { title: id }, shortId(id)));
+  if (type === "user" && id !== actor) return accountLink(id);
+  return count && action.startsWith("file.") ? t.files({ count: formatNumber(count) }) : t.self;
 }
 
 /** What is worth knowing of the details at a glance: what changed how, and figures, without ids. */
