@@ -31,8 +31,13 @@ let folding = null;
 document.body.append(tray, said); // what is read out is there before it has a text
 toggle.addEventListener("click", () => open(toggle.getAttribute("aria-expanded") !== "true"));
 open(false);
-// Nothing has to stay under the list: `pages.css` leaves as much room below the page as the list takes.
-new ResizeObserver(() => document.documentElement.style.setProperty("--tray", `${tray.offsetHeight}px`)).observe(tray);
+// Nothing has to stay under the list: `pages.css` leaves as much room below the page as it takes there. Where its head
+// is in the column of the menu, that is the height of the list alone.
+const measure = new ResizeObserver(() => {
+  const covering = getComputedStyle(list).position === "fixed" ? list : tray;
+  document.documentElement.style.setProperty("--tray", `${covering.offsetHeight}px`);
+});
+for (const each of [tray, list]) measure.observe(each);
 addEventListener("keydown", ({ key }) => {
   if (key !== "Escape" || tray.hidden || list.hidden || document.querySelector("dialog[open]")) return;
   if (list.contains(document.activeElement)) toggle.focus();
