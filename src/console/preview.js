@@ -2,7 +2,7 @@
 // sound is played, a text becomes a text node, so nothing in a file can run. Whatever else it is can be downloaded.
 
 import { download } from "./contents.js";
-import { button, iconButton, load, section, skeleton } from "./controls.js";
+import { button, iconButton, load, skeleton } from "./controls.js";
 import { dialog } from "./dialogs.js";
 import { append, el, nameText, replace } from "./dom.js";
 import { act } from "./file-actions.js";
@@ -30,7 +30,7 @@ export function previewSection(file, signal) {
     && button(t.show({ size: formatBytes(size) }), { act: begin });
   if (show) replace(place, show);
   else begin();
-  return hasPreview(file) && section(t.title, {}, place);
+  return hasPreview(file) && el("section", { class: "section file-preview", "aria-label": t.title }, place);
 }
 
 /** Shows the preview of one of some files in a dialog, from which the files beside it can be reached. */

@@ -101,6 +101,7 @@ def test_filters_act_by_themselves_and_keep_their_errors(page, service):
     page.fill("Who", user.username)
     page.press(Keys.TAB)
     page.until("address", lambda: user.id in page.path())
+    page.activate("More filters")
     page.tab_to("From")
     page.press("01022020", Keys.TAB, "0304")
     page.press("AM", Keys.ENTER)
@@ -146,7 +147,7 @@ def test_a_changed_form_is_left_after_a_question_only(page, service):
     page.heading("Files")
     page.forward()
     page.heading("letter.txt")
-    page.fill("Name", "other.txt")
+    page.fill("Description (optional)", "Dear nobody")
     page.back()
     page.see("Leave without saving?")
     page.activate("Leave")
@@ -247,7 +248,7 @@ def test_a_notice_that_is_closed_gives_the_focus_to_the_page(page, service):
     page.sign_in(user, f"/console/files/{file['id']}")
     page.heading("letter.txt")
     page.run("document.querySelector('h1').focus()")
-    page.fill("Name", "other.txt")
+    page.fill("Description (optional)", "Dear all")
     page.activate("Save")
     page.see("Your changes have been saved.")
     page.run("document.querySelector('.notice button').focus()")
@@ -332,7 +333,7 @@ def test_each_page_has_one_main_button(page, service):
     file = service.upload(admin, "main.txt")
     expected = {
         "/console/files": ["Upload files"], "/console/files/deleted": [],
-        f"/console/files/{file['id']}": ["Share by a link"],
+        f"/console/files/{file['id']}": ["Share link"],
         "/console/account": ["Save"], "/console/account/password": ["Change password"],
         "/console/account/second-factor": ["Start"], "/console/account/tokens": ["New token"],
         "/console/users": ["Invite people"], "/console/users/new": ["Invite"],
@@ -357,10 +358,11 @@ def test_what_is_typed_while_a_conflict_is_resolved_stays(page, service):
     page.fill("Description (optional)", "Dear all")
     page.activate("Save")
     page.see("Saving…")
-    page.fill("Name", "mine.txt")
+    page.fill("Description (optional)", "Dear both")
     page.release()
     page.see("Your changes have been saved.")
-    assert page.tab_to("Name").get_property("value") == "mine.txt"
+    page.heading("theirs.txt")
+    assert page.tab_to("Description (optional)").get_property("value") == "Dear both"
     found = service.call("GET", path, token=user.token)
     assert (found["filename"], found["description"]) == ("theirs.txt", "Dear all")
 

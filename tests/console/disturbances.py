@@ -173,10 +173,10 @@ def test_a_proxy_that_compresses_hinders_no_change(page, service):
     # The page sends the tag that it got with the mark before.
     for name, mark in (("nginx.txt", "-gzip"), ("httpd.txt", "-br"), ("caddy.txt", "--gzip"), ("jetty.txt", "")):
         page.run("const [mark] = arguments; window.mark = (tag) => tag.replace(/\"$/, `${mark}\"`)", mark)
-        page.fill("Name", name)
+        page.fill("Description (optional)", name)
         page.activate("Save")
-        page.heading(name)
-        assert service.call("GET", f"/uploads/{file}", token=user.token)["filename"] == name
+        page.until("description", lambda name=name: service.call(
+            "GET", f"/uploads/{file}", token=user.token)["description"] == name)
 
 
 def test_service_that_is_away_while_one_signs_in(page, start_service):

@@ -2,7 +2,7 @@
 // only their owner may do.
 
 import { ApiError, currentUser, getTagged, put } from "../api.js";
-import { button, copyButton, errorBox, load, pageHead, section, skeleton } from "../controls.js";
+import { button, copyButton, errorBox, iconButton, load, pageHead, section, skeleton } from "../controls.js";
 import { append, el, icon, nameText, replace } from "../dom.js";
 import { act } from "../file-actions.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
@@ -15,8 +15,6 @@ import { oneFile } from "../texts/one-file.js";
 import { linksSection } from "./links.js";
 
 const t = oneFile.page;
-/** What the owner may change. */
-const NAMES = ["filename", "description"];
 
 export function show({ params, leaving }) {
   const head = pageHead(t.loading);
@@ -44,10 +42,11 @@ function shownFile(found, head, signal) {
   const file = found.answer;
   const isOwn = file.user_id === currentUser()?.id;
   const facts = el("dl", { class: "facts" });
+  const rename = isOwn && iconButton(t.rename, "pencil", { on: { click: () => act("rename", [current]) } });
   let current = file;
   const draw = (changed) => {
     current = changed;
-    replace(head.querySelector("h1"), nameText(changed.filename));
+    replace(head.querySelector("h1"), nameText(changed.filename), rename && [" ", rename]);
     setTitle(changed.filename);
     replace(facts, factsOf(changed));
   };
@@ -55,20 +54,25 @@ function shownFile(found, head, signal) {
     on: { click: () => act("link", [current]) } });
   const save = button(t.download, { kind: isOwn ? "" : "primary", drawing: "download", busy: t.downloading,
     act: () => act("download", [current]) });
-  const remove = isOwn && button(t.delete, { kind: "danger", drawing: "trash", on: { click: async () => {
+  const remove = isOwn && iconButton(t.delete, "trash", { kind: "danger", on: { click: async () => {
     if (await act("delete", [current]) && !signal.aborted) go(wayBack("/console/files"), { replace: true });
   } } });
   append(replace(head.querySelector(".actions")), share, save, remove);
   draw(file);
-  const about = el("div", { class: "file-about" }, el("section", { class: "section" }, facts, hashOf(file)),
-    previewSection(file, signal));
+  const about = el("section", { class: "section" }, facts, hashOf(file));
+  const page = (...parts) => el("div", { class: "file-page" }, previewSection(file, signal),
+    el("div", { class: "file-side" }, about, parts));
   if (!isOwn) {
     const text = el("p", { class: "description", dir: "auto" }, file.description);
-    return [el("p", { class: "note" }, t.foreign), about, file.description && section(t.description, {}, text)];
+    return [el("p", { class: "note" }, t.foreign), page(file.description && section(t.description, {}, text))];
   }
-  const details = detailsSection(found, draw, signal);
-  const everyone = section(t.everyone, {}, everyoneOf(file, details.follow));
-  return [about, linksSection(file, signal), everyone, details.element];
+  const description = descriptionForm(found, draw, signal);
+  addEventListener("files", async () => {
+    const latest = await find(file.id, signal).catch(() => null); // it may have been deleted
+    if (latest && !signal.aborted) description.follow(latest);
+  }, { signal });
+  const everyone = section(t.everyone, {}, everyoneOf(file, description.follow));
+  return page(linksSection(file, signal), everyone, el("section", { class: "section" }, description.element));
 }
 
 /** Whether everyone who is signed in may read the file, which is saved at once, with its address for them. */
@@ -112,35 +116,29 @@ function factsOf(file) {
 }
 
 /**
- * The form of what the owner may change. It sends what differs from the version that it began with. What somebody else
- * has changed meanwhile it takes over; where both have changed a value it shows the other one, and saves the next time.
+ * The form of the description. What somebody else has changed since the version that it began with is shown, and saved
+ * over the next time. `follow` takes over a newer version in which only other things are new.
  */
-function detailsSection(found, draw, signal) {
+function descriptionForm(found, draw, signal) {
   let stored = found;
-  const file = found.answer;
-  const path = `/uploads/${file.id}`;
+  const path = `/uploads/${found.answer.id}`;
+  const text = ({ answer }) => answer.description ?? "";
   const send = async (changed) => {
     stored = await put(path, changed, { tag: stored.tag, tagged: true });
   };
-  const merge = async (changed, values) => {
-    const before = stored.answer;
-    stored = await find(file.id, signal);
+  const merge = async (changed) => {
+    const before = text(stored);
+    stored = await find(found.answer.id, signal);
     draw(stored.answer);
-    const theirs = changes(before, Object.fromEntries(NAMES.map((name) => [name, stored.answer[name] ?? ""])));
-    const fields = {};
-    for (const [name, value] of Object.entries(theirs)) {
-      const item = details.field(name);
-      const isTyped = item.value() !== values[name]; // since the form was sent
-      if (!(name in changed) && !isTyped) item.set(value);
-      if (name in changed && value !== changed[name]) fields[name] = t.changed_meanwhile({ value });
+    const theirs = text(stored);
+    if (![before, changed.description].includes(theirs)) {
+      throw new ApiError({ status: 422, fields: { description: t.changed_meanwhile({ value: theirs }) } });
     }
-    if (Object.keys(fields).length) throw new ApiError({ status: 422, fields });
     await send(changed);
   };
-  const details = form({
+  const { element } = form({
     fields: [
-      { name: "filename", label: t.name, value: file.filename, required: true, maxlength: 255, autocomplete: "off" },
-      { name: "description", label: t.description, type: "textarea", value: file.description, maxlength: 4096 },
+      { name: "description", label: t.description, type: "textarea", value: found.answer.description, maxlength: 4096 },
     ],
     label: t.save,
     kind: "",
@@ -150,11 +148,15 @@ function detailsSection(found, draw, signal) {
       const changed = changes(stored.answer, values);
       await send(changed).catch((error) => {
         if (error.reason !== "PRECONDITION_FAILED") throw error;
-        return merge(changed, values);
+        return merge(changed);
       });
       if (!signal.aborted) draw(stored.answer);
       notify(t.saved);
     },
   });
-  return { element: section(t.details, {}, details.element), follow: (found) => { stored = found; } };
+  const follow = (latest) => {
+    draw(latest.answer);
+    if (text(latest) === text(stored)) stored = latest;
+  };
+  return { element, follow };
 }

@@ -55,8 +55,7 @@ export function linksSection(file, signal) {
   const [, expires, ...others] = COLUMNS;
   const { element } = linkList({ caption: t.title, empty: { title: "", text: t.none_title }, rows: 3,
     columns: [{ ...expires, main: true }, ...others], isShown: ({ file_id: id }) => id === file.id }, signal);
-  const make = button(t.make, { drawing: "link", on: { click: () => act("link", [file]) } });
-  return section(t.title, { lead: t.lead, actions: [make] }, element);
+  return section(t.title, { lead: t.lead }, element);
 }
 
 export function show(context) {

@@ -4,10 +4,11 @@ export const oneFile = {
   page: {
     loading: "File",
     all: "All files",
-    share: "Share by a link",
+    share: "Share link",
     download: "Download",
     downloading: "Downloading…",
     delete: "Delete",
+    rename: "Rename",
     type: "Type",
     size: "Size",
     uploaded: "Uploaded",
@@ -16,8 +17,6 @@ export const oneFile = {
     bytes: ({ bytes }) => `${bytes} bytes`,
     more: "More",
     hash: "SHA-256",
-    details: "Details",
-    name: "Name",
     description: "Description",
     is_public: "Everyone signed in here can read it",
     is_public_hint: "At the address of this page. They cannot change it.",
@@ -36,7 +35,6 @@ export const oneFile = {
     title: "Links",
     lead: "Anyone with a link can download this file without an account until the link ends. Its address is shown only "
       + "once. If you lose it, create a new link.",
-    make: "Create a link",
     make_title: "Create a link to",
     make_many: ({ count }) => `Create links to ${count} files`,
     make_text: "Anyone with the link can download the file. Links also end when you delete the file or change your "
