@@ -90,7 +90,7 @@ export function nameCell(/** @type {any} */ file, link = el("span"), mark = mark
     el("div", {}, append(link, nameText(file.filename)),
       file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
       folder && el("span", { class: "file-description cut" }, folder),
-      file.description && el("span", { class: "file-description cut", dir: "auto" }, file.description)));
+      file.description && el("span", { class: "file-description cut" }, nameText(file.description))));
 }
 
 /** A moment, whose time of day stands only where there is room for it. */

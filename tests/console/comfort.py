@@ -308,6 +308,21 @@ def test_dates_are_in_the_language_of_the_browser_and_say_so(page, service):
     page.cdp("Emulation.setLocaleOverride")
 
 
+def test_a_description_begins_below_its_name_and_a_size_and_a_date_share_a_line(page, service):
+    user = service.new_user()
+    service.upload(user, "report.txt", description="\u062a\u0642\u0631\u064a\u0631")
+    page.sign_in(user, "/console/files")
+    page.see("report.txt")
+    for width in (320, 390, 1440):
+        page.screen(width)
+        left, below, lines = page.run("""
+            const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+            const cells = [...document.querySelectorAll("tbody td[data-label]")].filter(each => each.checkVisibility());
+            return [box("tbody th a bdi").left, box(".file-description bdi").left,
+                new Set(cells.map(each => Math.round(each.getBoundingClientRect().bottom))).size]""")
+        assert abs(left - below) < 2 and lines == 1, (width, left, below, lines)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_forced_colours_keep_what_is_chosen_visible(page, service, dark):
     page.sign_in(service.admin(), "/console/stats")
