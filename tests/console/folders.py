@@ -164,3 +164,18 @@ def test_ten_thousand_folders_stay_usable(page, service):
     page.until("more", lambda: folders(page)[-1] == "00200")
     go(page, ".folders", "00150")
     page.until("row", lambda: rows(page) == ["f"])
+
+
+def test_a_folder_is_called_what_it_is_called_whatever_that_would_be_in_html(page, service):
+    user = service.new_user()
+    name = '<img src=x onerror="document.title=1">'
+    put(service, user, f"/{name}/javascript:alert(1)/a.txt")
+    page.sign_in(user, "/console/files")
+    page.until("folder", lambda: folders(page) == [name])
+    go(page, ".folders", name)
+    page.until("folder", lambda: folders(page) == ["javascript:alert(1)"])
+    go(page, ".folders", "javascript:alert(1)")
+    page.until("row", lambda: rows(page) == ["a.txt"])
+    page.activate("a.txt")
+    page.see(f"/{name}/javascript:alert(1)")
+    assert page.run("return document.title").startswith("a.txt")

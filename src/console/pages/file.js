@@ -109,6 +109,8 @@ function factsOf(file) {
     fact(t.type, typeName(file.content_type, file.filename)),
     fact(t.size, formatBytes(file.file_size), file.file_size >= 1024 && ` (${t.bytes({
       bytes: formatNumber(file.file_size) })})`),
+    file.folder && fact(t.folder, el("a", {
+      href: `/console/files?${new URLSearchParams({ folder: file.folder })}` }, nameText(file.folder))),
     fact(t.uploaded, timeText(file.upload_date)),
     file.updated_at !== file.upload_date && fact(t.changed, timeText(file.updated_at)),
     file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename)),

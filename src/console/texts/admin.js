@@ -258,6 +258,8 @@ export const admin = {
       "file.purge": ["Deletion of a file for good", "deleted {} for good"],
       "file.link_create": ["New link to a file", "created a link to {}"],
       "file.link_delete": ["End of a link to a file", "ended a link to {}"],
+      "folder.move": ["Move of a folder", "moved the files of a folder"],
+      "folder.delete": ["Deletion of a folder", "deleted the files of a folder"],
       "admin.create": ["Administrator created on the command line", "made {} an administrator on the command line"],
       "access.denied": ["Access denied", "asked for what only administrators may do"],
       "identity.join": ["Connection to an identity", "connected an identity", "tried to connect an identity"],

@@ -14,6 +14,7 @@ export const oneFile = {
     uploaded: "Uploaded",
     changed: "Changed",
     sent_as: "Uploaded as",
+    folder: "Folder",
     bytes: ({ bytes }) => `${bytes} bytes`,
     more: "More",
     hash: "SHA-256",
