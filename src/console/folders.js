@@ -194,6 +194,7 @@ async function deleteFolder(folder) {
 /** What is dragged, or was cut: `{ files }` or `{ folder }`. */
 let dragged = null;
 let cut = null;
+addEventListener("person", () => { cut = null; }); // nothing is kept of one person for the next
 
 function put({ files, folder }, to) {
   if (files) return act("move", files.filter((file) => file.folder !== to).map((file) => ({ ...file, to })));
