@@ -2,7 +2,7 @@
 // folder is there while a file is in it, so a new one is only an address until then.
 
 import { del, get, loaded, post } from "./api.js";
-import { button, iconButton, load } from "./controls.js";
+import { button, iconButton, load, replaceKeepingFocus } from "./controls.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { append, el, icon, isInField, nameText, replace, uniqueId } from "./dom.js";
 import { act, patiently } from "./file-actions.js";
@@ -95,13 +95,15 @@ function treeOf(leaving) {
   const element = el("nav", { class: "tree", "aria-label": t.tree });
   const opened = new Set(["/"]);
   let here = "/";
+  let turns = 0;
   const draw = async (folder) => {
     const { folders, next } = await inside(folder, {}, leaving);
     const items = await Promise.all(folders.map(async ({ folder: path, name }) => {
-      const toggle = iconButton(t.open({ name }), "right", { "aria-expanded": String(opened.has(path)), act: () => {
-        if (!opened.delete(path)) opened.add(path);
-        return refresh();
-      } });
+      const toggle = iconButton(t.open({ name }), "right", { "aria-expanded": String(opened.has(path)),
+        "data-key": `open-${path}`, on: { click: () => {
+          if (!opened.delete(path)) opened.add(path);
+          refresh();
+        } } });
       const link = folderLink(path, nameText(name));
       if (path === here) link.setAttribute("aria-current", "page");
       return el("li", {}, el("div", {}, toggle, link), opened.has(path) && await draw(path));
@@ -110,8 +112,10 @@ function treeOf(leaving) {
   };
   const refresh = async () => {
     if (!WIDE.matches) return;
+    const turn = (turns += 1);
     const drawn = await draw("/").catch(() => null);
-    if (drawn && !leaving.aborted) replace(element, drawn.childElementCount > 0 && drawn);
+    if (!drawn || leaving.aborted || turn !== turns) return;
+    replaceKeepingFocus(element, () => (drawn.childElementCount > 0 ? drawn : []));
   };
   const open = (folder) => {
     here = folder;
@@ -197,7 +201,8 @@ let cut = null;
 addEventListener("person", () => { cut = null; }); // nothing is kept of one person for the next
 
 function put({ files, folder }, to) {
-  if (files) return act("move", files.filter((file) => file.folder !== to).map((file) => ({ ...file, to })));
+  const moving = files?.filter((file) => file.folder !== to).map((file) => ({ ...file, to }));
+  if (moving) return moving.length > 0 && act("move", moving);
   return parentOf(folder) !== to && !`${to}/`.startsWith(`${folder}/`) && moveFolder(folder, join(to, nameOf(folder)));
 }
 

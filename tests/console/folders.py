@@ -146,6 +146,7 @@ def test_the_tree_opens_beside_the_list_where_there_is_room(page, service):
     page.until("opened", lambda: shown() == ["a", "b", "d"])
     page.activate("Folders in b")
     page.until("child", lambda: shown() == ["a", "b", "c", "d"])
+    assert page.focused().accessible_name == "Folders in b"
     page.activate("Folders in a")
     page.until("closed", lambda: shown() == ["a", "d"])
     go(page, ".tree", "d")
