@@ -242,6 +242,19 @@ fn files(tour: &Tour) {
         || tour.post("/uploads/restore", &ann, json!({"deleted_since": "2026-01-01T00:00:00Z"}));
     tour.event(since(), 200, "file.restore by ann on user ann", json!({"count": 1}));
     tour.step(since(), 200, &[]);
+    tour.step(
+        tour.put(&path, &ann, json!({"folder": "/shelf"})),
+        200,
+        &["file.update by ann on file plans"],
+    );
+    let moved = tour.post("/folders/move", &ann, json!({"from": "/shelf", "to": "/loft"}));
+    let details = json!({"folder": "/shelf", "to": "/loft", "count": 1});
+    tour.event(moved, 200, "folder.move by ann on user ann", details);
+    tour.step(tour.post("/folders/move", &ann, json!({"from": "/shelf", "to": "/loft"})), 404, &[]);
+    let gone = json!({"folder": "/loft", "count": 1});
+    let delete = || tour.delete("/folders?folder=/loft", &ann);
+    tour.event(delete(), 200, "folder.delete by ann on user ann", gone);
+    tour.step(delete(), 404, &[]);
     let for_good = format!("{path}?permanently=true");
     tour.step(tour.delete(&for_good, &ann), 204, &["file.purge by ann on file plans"]);
     tour.step(tour.delete(&for_good, &ann), 404, &[]);

@@ -107,7 +107,7 @@ fn prepare_list_of_accounts(client: &mut postgres::Client) {
 
 /// The same of lists of files.
 fn prepare_list_of_files(client: &mut postgres::Client) {
-    let types = "uuid, text, text[], text, boolean, bigint, bigint";
+    let types = "uuid, text, text[], text, boolean, bigint, bigint, text, text";
     prepare(client, "custom", types, include_str!("../../../sql/files/list.sql"));
 }
 
@@ -151,25 +151,31 @@ fn each_order_of_files_has_an_index_which_leads_to_the_page() {
     let database = Database::create_migrated();
     let ann = UNKNOWN_ID;
     insert_files_of_two(&database, 60_000, 2);
+    database.run(
+        "UPDATE files SET folder = 'a' || chr(1) WHERE id < '40000000-0000-0000-0000-000000000000'",
+    );
     database.run("VACUUM ANALYZE files");
     let mut client = database.client();
     prepare_list_of_files(&mut client);
-    for (column, index) in
-        [("filename", "files_name"), ("file_size", "files_size"), ("upload_date", "files_newest")]
+    for (column, index) in [("filename", "name"), ("file_size", "size"), ("upload_date", "newest")]
     {
         for descending in [true, false] {
-            for types in ["NULL", "'{text/plain}'"] {
-                let plan = plan_of(
-                    &mut client,
-                    &format!("'{ann}', NULL, {types}, '{column}', {descending}, 20, 0"),
+            for (types, folder, index) in [
+                ("NULL", "NULL", format!("files_{index}")),
+                ("'{text/plain}'", "NULL", format!("files_{index}")),
+                ("NULL", "E'a\\x01'", format!("files_folder_{index}")),
+            ] {
+                let values = format!(
+                    "'{ann}', NULL, {types}, '{column}', {descending}, 20, 0, {folder}, NULL"
                 );
+                let plan = plan_of(&mut client, &values);
                 let scans = |line: &&String| line.contains(&format!("using {index} on"));
                 let mut reads = plan.iter().filter(scans).filter_map(|line| rows_read(line));
                 assert!(reads.any(|count| (1..100).contains(&count)), "{column}: {plan:#?}");
             }
         }
         // Of a type that few files have, all are read and sorted.
-        let values = format!("'{ann}', NULL, '{{image/png}}', '{column}', true, 20, 0");
+        let values = format!("'{ann}', NULL, '{{image/png}}', '{column}', true, 20, 0, NULL, NULL");
         let plan = plan_of(&mut client, &values);
         let most = plan
             .iter()
@@ -190,7 +196,7 @@ fn no_parallel_workers_take_part_in_a_search() {
                 SET min_parallel_table_scan_size = 0";
     client.batch_execute(free).expect("settings");
     prepare_list_of_files(&mut client);
-    let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0");
+    let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0, NULL, NULL");
     let plan = plan_of(&mut client, &values);
     let search = plan.iter().position(|line| line.contains("strpos"));
     let search = search.unwrap_or_else(|| panic!("no search: {plan:#?}"));

@@ -23,7 +23,7 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
     "audit/page exports/batch_of_filter exports/count files/list undo/list db/stats/daily \
      accounts/list",
     // By commands and at the start.
-    "tools/audit/settled_before tools/audit/since tools/checks/user_totals \
+    "tools/audit/settled_before tools/audit/since tools/checks/user_totals tools/has_file \
      tools/with_owners db/installation/insert tools/restore/remove_files tools/restore/renew \
      db/schema_history/insert second_factor/reseal second_factor/sealed provider/count \
      request/ensure_development_admin request/find_development_admin \
@@ -251,11 +251,11 @@ fn no_statement_is_planned_anew_for_each_request() {
     let data = Arc::new(Directory::create());
     // A file of the largest size would exceed all quotas, so what there is is counted.
     let settings = [
-        ("CLOAKROOM_PUBLIC_LIST", "on"),
         ("CLOAKROOM_DATABASE_POOL_SIZE", "1"),
         ("CLOAKROOM_REGISTRATIONS_PER_DAY", "1000"),
         ("CLOAKROOM_STORAGE_QUOTA", "100000000"),
         ("CLOAKROOM_MAX_UPLOAD_SIZE", "200000000"),
+        ("CLOAKROOM_PUBLIC_LIST", "on"),
     ];
     let provider = OpenIdProvider::start();
     let issuer = provider.issuer();

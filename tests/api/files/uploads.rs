@@ -15,13 +15,14 @@ fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
         "file_hash": sha256(&content),
         "file_size": content.len(),
         "filename": "cat.png",
+        "folder": "/",
         "original_filename": "cat.png",
         "is_public": false,
         "user_id": ann.id(),
     }));
     assert_eq!(
         uploaded.member_names().join(" "),
-        "content_type description file_hash file_size filename id is_public original_filename updated_at \
+        "content_type description file_hash file_size filename folder id is_public original_filename updated_at \
          upload_date uploaded_at user_id"
     );
     let id = uploaded.id();
