@@ -242,11 +242,8 @@ fn files(tour: &Tour) {
         || tour.post("/uploads/restore", &ann, json!({"deleted_since": "2026-01-01T00:00:00Z"}));
     tour.event(since(), 200, "file.restore by ann on user ann", json!({"count": 1}));
     tour.step(since(), 200, &[]);
-    tour.step(
-        tour.put(&path, &ann, json!({"folder": "/shelf"})),
-        200,
-        &["file.update by ann on file plans"],
-    );
+    let put = tour.put(&path, &ann, json!({"folder": "/shelf"}));
+    tour.event(put, 200, "file.update by ann on file plans", json!({"fields": ["folder"]}));
     let moved = tour.post("/folders/move", &ann, json!({"from": "/shelf", "to": "/loft"}));
     let details = json!({"folder": "/shelf", "to": "/loft", "count": 1});
     tour.event(moved, 200, "folder.move by ann on user ann", details);
