@@ -2,7 +2,7 @@
 CREATE TABLE deleted_files (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    folder text COLLATE "C" NOT NULL,
+    folder text COLLATE "C" NOT NULL DEFAULT '',
     filename varchar(255) COLLATE "C" NOT NULL,
     original_filename varchar(255) NOT NULL,
     content_type varchar(100) NOT NULL,

@@ -48,7 +48,7 @@ fn a_deleted_file_is_nowhere_until_it_is_restored_as_it_was() {
     let form = file_form("a.txt", "text/plain", b"content").field("description", "Mine");
     let id = api.upload_form(&ann, form).expect(201).id();
     api.update_file(&ann, &id, json!({"is_public": true, "filename": "b.txt"})).expect(200);
-    let (before, link) = (api.show_file(&bob, &id).expect(200).json(), api.new_link(&ann, &id));
+    let (before, link) = (api.show_file(&ann, &id).expect(200).json(), api.new_link(&ann, &id));
     api.restore(&ann, &id).expect(200).has(before.clone());
     api.delete_file(&ann, &id).expect(204);
     for sender in [&ann, &bob] {
@@ -76,7 +76,7 @@ fn a_deleted_file_is_nowhere_until_it_is_restored_as_it_was() {
     for _ in 0..2 {
         assert_eq!(api.restore(&ann, &id).expect(200).json(), before);
     }
-    assert_eq!(api.show_file(&bob, &id).expect(200).json(), before);
+    assert_eq!(api.show_file(&ann, &id).expect(200).json(), before);
     assert_eq!(api.download(&ann, &id).text(), "content");
     api.restore(&bob, &id).refused(404, "File not found");
     api.open_link(&link).refused(404, "Link not found");
