@@ -1,11 +1,11 @@
 -- Records uploaded files that fit into all quotas, in one commit: what that and the triggers cost is shared by all of
 -- them. $1 to $9 and $14 to $17, with an element for each file: ids; owners; filenames; content types; sizes in bytes;
 -- hashes; descriptions; addresses and request ids of the events; idempotency keys and hashes of the requests, both null
--- for uploads without a key; whether all of a content is UTF-8 without NUL; folders. $10, $11: the quotas of bytes and of files
--- of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of bytes of young
--- accounts that registered themselves. Returns a row for each recorded file, and for each owner none of whose files is
--- recorded one without an id. No row at all means that no owner can be used, or that the rows of all of them are
--- locked.
+-- for uploads without a key; whether all of a content is UTF-8 without NUL; folders. $10, $11: the quotas of bytes and
+-- of files of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of bytes of
+-- young accounts that registered themselves. Returns a row for each recorded file, and for each owner none of whose
+-- files is recorded one without an id. No row at all means that no owner can be used, or that the rows of all of them
+-- are locked.
 -- A file that is alone is recorded unless it exceeds a quota, its key was used within a day, or the user has too many
 -- keys. The lock of the owner's row makes parallel uploads of one user wait for each other. Each then sees the totals
 -- that the one before it left, to which the triggers on files add, so the quotas are exact.
@@ -75,6 +75,6 @@ WITH no_lock_timeout AS (
     SELECT 'file.upload', user_id, 'file', id, address, request_id, jsonb_build_object('file_size', file.file_size)
     FROM file JOIN upload USING (id, user_id)
 )
-SELECT file.id, user_id, file.folder, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-       updated_at, is_public, version
+SELECT file.id, user_id, file.folder, filename, original_filename, content_type, file_size, file_hash, description,
+       upload_date, updated_at, is_public, version
 FROM owner LEFT JOIN file ON user_id = owner.id

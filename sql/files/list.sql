@@ -3,13 +3,12 @@
 -- without regard to case; $5: whether descending; $6: files of a page; $7: files before it; $8: the folder
 -- in which they lie, null for any; $9: the one in or below which they lie, null for any. A page past the end is one row
 -- with the total alone.
--- The triggers on files keep the totals of all files of a user and of those in a folder, and the index files_type counts those of a type. If few
--- are of the type, all of them are sorted. If many are, an index in the order leads to the page after a few others.
--- A search, also one below a folder, reads all files of the user, or below the folder, however few match, and sorts what it
--- finds: 100,000 files with descriptions of
--- 4 KiB take five seconds of one core, nearly all of them in folded(). So the program runs one search of a user at a
--- time. The text to search for is in a common table expression, which parallel workers cannot read. So they may read
--- the table, but a single process searches.
+-- The triggers on files keep the totals of all files of a user and of those in a folder, and the index files_type
+-- counts those of a type. If few are of the type, all of them are sorted. If many are, an index in the order leads to
+-- the page after a few others. A search, also one below a folder, reads all files of the user, or below the folder,
+-- however few match, and sorts what it finds: 100,000 files with descriptions of 4 KiB take five seconds of one core,
+-- nearly all of them in folded(). So the program runs one search of a user at a time. The text to search for is in a
+-- common table expression, which parallel workers cannot read. So they may read the table, but a single process searches.
 -- The query is planned each time for its parameters: all branches but one have a limit of 0, so they are not run.
 WITH searched AS MATERIALIZED (
     SELECT folded($2::text) AS part
@@ -68,8 +67,8 @@ WITH searched AS MATERIALIZED (
                  LIMIT $6 OFFSET $7)
     ) WITH ORDINALITY AS page (id, place)
 )
-SELECT f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
-       f.upload_date, f.updated_at, f.is_public, f.version, counted.total
+SELECT f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash,
+       f.description, f.upload_date, f.updated_at, f.is_public, f.version, counted.total
 FROM counted
 LEFT JOIN (page JOIN files f ON f.id = page.id) ON true
 ORDER BY page.place

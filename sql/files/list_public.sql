@@ -1,7 +1,7 @@
 -- A page of the files that active accounts have published, the latest upload first and then by id. $1: who asks, whose
 -- own ones are among them; $2: a part of the filename or the description, null for any; $3: whether others must have
--- been made by an administrator, have an identity at a provider, or be older than seven days; $4, $5: upload time and id
--- of the last one that was looked at; $6: how many at most.
+-- been made by an administrator, have an identity at a provider, or be older than seven days; $4, $5: upload time and
+-- id of the last one that was looked at; $6: how many at most.
 -- At most 10,000 files after that one are looked at, so that nobody's files make this longer for others. The last row
 -- is the last of these, without an owner, if there were so many and the page is not full.
 -- The planner does not see the values of the parameters, so it keeps its plan.

@@ -18,8 +18,8 @@ $$;
 CREATE TABLE files (
     id uuid PRIMARY KEY,
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
-    -- The names of the folders in which the file lies, each followed by U+0001: none for the root. That sorts before all
-    -- that a name may contain, so what lies below a folder follows it, and folders are in the order of their names.
+    -- The names of the folders in which the file lies, each followed by U+0001: none for the root. That sorts before
+    -- all that a name may contain, so what lies below a folder follows it, and folders are in the order of their names.
     folder text COLLATE "C" NOT NULL DEFAULT '',
     filename varchar(255) COLLATE "C" NOT NULL,
     original_filename varchar(255) NOT NULL,
@@ -55,8 +55,9 @@ $$;
 
 CREATE TRIGGER files_version BEFORE UPDATE ON files FOR EACH ROW EXECUTE FUNCTION raise_file_version();
 
--- An index for each order of a user's files, and of those in a folder, and how many there are of a type. Those of one size are in the order of
--- their ids in both directions; an index has only one of the two, the largest files first, which is asked for most.
+-- An index for each order of a user's files, and of those in a folder, and how many there are of a type. Those of one
+-- size are in the order of their ids in both directions; an index has only one of the two, the largest files first,
+-- which is asked for most.
 CREATE INDEX files_newest ON files (user_id, upload_date DESC, id);
 CREATE INDEX files_name ON files (user_id, folded(filename), id);
 CREATE INDEX files_size ON files (user_id, file_size DESC, id);
@@ -281,9 +282,9 @@ CREATE TRIGGER files_total_removed AFTER DELETE ON files REFERENCING OLD TABLE A
 FOR EACH STATEMENT EXECUTE FUNCTION total_files();
 
 -- Makes those of these files that the user has public or private, and moves them into a folder, so that the changes are
--- in the order of `ids`; null leaves a column as it is. One that is so already stays as it is. The caller has locked the
--- user's row. Returns the files that the user has, in their order, and the names of the columns that are changed, null if
--- there are none. A plan for any ids could read all files of a user who has many.
+-- in the order of `ids`; null leaves a column as it is. One that is so already stays as it is. The caller has locked
+-- the user's row. Returns the files that the user has, in their order, and the names of the columns that are changed,
+-- null if there are none. A plan for any ids could read all files of a user who has many.
 CREATE FUNCTION update_files(of_user uuid, ids uuid[], public boolean, to_folder text)
 RETURNS TABLE (file_id uuid, fields jsonb) LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
 DECLARE

@@ -1,8 +1,8 @@
 -- Changes file $1 if user $2 owns it. $3: filename; $4: description; $5: whether it is public; $11: folder; null
--- leaves a column as it is, and an empty description is none. $6, $7: address and request id of the event. $8: the versions of which
--- the file must have one, or null for any; $9: those that it must not have; $10: when it must not have changed after,
--- to the second, or null. No row means that there is no such file, or that its owner is deleted; a row without an id
--- means that it is not the user's, or, with is_own, that it has not the version or time.
+-- leaves a column as it is, and an empty description is none. $6, $7: address and request id of the event. $8: the
+-- versions of which the file must have one, or null for any; $9: those that it must not have; $10: when it must not
+-- have changed after, to the second, or null. No row means that there is no such file, or that its owner is deleted; a
+-- row without an id means that it is not the user's, or, with is_own, that it has not the version or time.
 -- The row is locked before it is compared, so that the event says what this statement changed, and not what another
 -- one did meanwhile; and before it that of the owner, so that the changes of one owner's files are numbered in the
 -- order of their commits. A request that changes nothing is no event.

@@ -1,5 +1,5 @@
--- The folders directly in folder $2 of user $1, in the order of their names, which come after the name $3, and at most $4.
--- Each row leads to the next, past all that lies in it, so the cost grows with their number alone.
+-- The folders directly in folder $2 of user $1, in the order of their names, which come after the name $3, and at most
+-- $4. Each row leads to the next, past all that lies in it, so the cost grows with their number alone.
 WITH RECURSIVE child AS (
     SELECT 0 AS place, ($2::text || split_part($3::text, chr(1), 1) || chr(1)) COLLATE "C" AS folder
     UNION ALL

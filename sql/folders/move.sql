@@ -1,5 +1,5 @@
--- Moves files of user $1 from folder $2 to $3, see move_folder. $4, $5: address and request id of the event. No row: there
--- is no such user.
+-- Moves files of user $1 from folder $2 to $3, see move_folder. $4, $5: address and request id of the event. No row:
+-- there is no such user.
 WITH owner AS MATERIALIZED (
     SELECT id FROM users WHERE id = $1 AND NOT is_deleted FOR NO KEY UPDATE
 ), outcome AS MATERIALIZED (

@@ -1,7 +1,7 @@
--- Moves files that lie in folder `source` or below it to `target` or below that, at most 1,000. The caller has locked the
--- user's row, and `target` is not in or below `source`. Returns how many it moved, or null if nothing lies there, how many
--- remain, and instead why nothing can be moved: a folder would be `too long`, or it is `ambiguous` which of so many files
--- are still to be moved, because what was moved lies below `source` again.
+-- Moves files that lie in folder `source` or below it to `target` or below that, at most 1,000. The caller has locked
+-- the user's row, and `target` is not in or below `source`. Returns how many it moved, or null if nothing lies there,
+-- how many remain, and instead why nothing can be moved: a folder would be `too long`, or it is `ambiguous` which of so
+-- many files are still to be moved, because what was moved lies below `source` again.
 CREATE FUNCTION move_folder(of_user uuid, source text, target text,
                             OUT moved bigint, OUT remaining bigint, OUT problem text)
 LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
@@ -33,8 +33,8 @@ BEGIN
 END
 $$;
 
--- Deletes files that lie in this folder or below it, at most 1,000, as delete_files does. Returns how many it deleted, and
--- how many remain.
+-- Deletes files that lie in this folder or below it, at most 1,000, as delete_files does. Returns how many it deleted,
+-- and how many remain.
 CREATE FUNCTION delete_folder(of_user uuid, source text, is_restorable boolean, most_bytes bigint, most_files bigint,
                               most_remembered bigint, OUT deleted bigint, OUT remaining bigint)
 LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$

@@ -167,10 +167,8 @@ errors! {
     TooManyTokens => row(409, "TOO_MANY_TOKENS", "Too many tokens",
         "End one that is no longer needed with DELETE /api/v1/auth/tokens/{token_id}.");
     /// No file of the user lies in the folder or below it.
-    FolderNotFound => row(404, "FOLDER_NOT_FOUND", "Folder not found",
-        "A folder is there while a file is in it. GET /api/v1/folders lists them.");
-    /// There is no such link, or it has ended, or its file or the owner of that is gone or inactive. One variant stands
-    /// for all, so that nobody learns which links there were.
+    FolderNotFound => row(404, "FOLDER_NOT_FOUND", "Folder not found", "A folder is there while a file is in it.");
+    /// There is no such link, it has ended, or its file or owner is gone or inactive: nobody learns which there were.
     LinkNotFound => row(404, "LINK_NOT_FOUND", "Link not found",
         "It may have expired or been ended. Its file's owner can make another one.");
     /// The same for a request that would open the link.
@@ -336,8 +334,7 @@ errors! {
             try_again(*retry_after)),
         false => row(429, "RATE_LIMITED", "Rate limit exceeded", try_again(*retry_after)),
     };
-    /// The database cannot be reached, or no connection or permit (for a hash or a search) came in time. Nothing was
-    /// changed.
+    /// The database cannot be reached, or no connection or permit came in time. Nothing was changed.
     Unavailable => row(503, "UNAVAILABLE", "Service temporarily unavailable", "Try again in a few seconds.");
     /// The store of contents cannot be reached, does not answer in time, or refuses a request. Nothing was changed.
     StoreUnavailable => Error::Unavailable.explanation();

@@ -27,8 +27,8 @@ use crate::storage::{Content, Draft};
 use crate::undo;
 
 /// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description`, `sha256` and
-/// `folder`, in any order. The content is safely stored before it is recorded in the database and the response sent. An upload whose
-/// `Idempotency-Key` is known is answered as the first one was.
+/// `folder`, in any order. The content is safely stored before it is recorded in the database and the response sent. An
+/// upload whose `Idempotency-Key` is known is answered as the first one was.
 pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let key = repeats::key(&context.request)?;
     // This comes first: an upload that uses up what is left meanwhile has its key recorded then.
@@ -246,8 +246,8 @@ fn read_file_change(body: &mut Params) -> FileChange {
     FileChange { filename, description, is_public, folder }
 }
 
-/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description`, `is_public` and `folder`, each if it is given, and
-/// if the file is in the state that the conditions of the request name.
+/// `PUT /api/v1/uploads/{file_id}`: changes `filename`, `description`, `is_public` and `folder`, each if it is given,
+/// and if the file is in the state that the conditions of the request name.
 pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let id = context.path_id()?;
     let change = json_body(context, user)?.read(read_file_change)?;

@@ -161,8 +161,8 @@ pub struct FileQuery {
 }
 
 impl FileQuery {
-    /// Whether it is the list that is asked for most, of all files or of a folder, which has a query of its own that is not
-    /// planned each time.
+    /// Whether it is the list that is asked for most, of all files or of a folder, which has a query of its own that is
+    /// not planned each time.
     fn is_default(&self) -> bool {
         !self.reads_all()
             && self.content_type.is_none()

@@ -7,7 +7,7 @@ use super::statements;
 use crate::error::{Error, Problem};
 use crate::http::response::{self, Response};
 use crate::model::file::folder_path;
-use crate::model::problems::{MISSING, value_error};
+use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, check_again_if_late, json_body};
@@ -54,17 +54,11 @@ pub fn move_files(context: &mut RequestContext, user: &SignedIn) -> Result<Respo
     response::json(200, &json!({ "moved": moved, "left": left }))
 }
 
-/// `DELETE /api/v1/folders`: deletes the files that lie in a folder or below it, which the user may restore for some days,
-/// or permanently.
+/// `DELETE /api/v1/folders`: deletes the files that lie in a folder or below it, which the user may restore for some
+/// days, or permanently.
 pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let is_restorable = undo::deletion(context, user)?.is_restorable;
-    let folder = context.request.query().read(|query| {
-        let folder = query.filter("folder", not_root);
-        if folder.is_none() && query.sent_text("folder").is_none_or(str::is_empty) {
-            query.add_error("folder", MISSING);
-        }
-        folder.unwrap_or_default()
-    })?;
+    let folder = context.request.query().read(|query| query.required("folder", not_root))?;
     let _permits = context.search_turn(user.id(), false)?;
     check_again_if_late(context, user)?;
     let quotas = context.app.file_quotas();

@@ -19,8 +19,8 @@ pub fn list(
     Ok(rows.iter().map(|row| row.get("folder")).collect())
 }
 
-/// Moves up to 1,000 files that lie in `from` or below it into `to` or below that. Returns how many, and how many remain.
-/// Fails with [`Error::FolderNotFound`] if nothing lies there.
+/// Moves up to 1,000 files that lie in `from` or below it into `to` or below that. Returns how many, and how many
+/// remain. Fails with [`Error::FolderNotFound`] if nothing lies there.
 pub fn move_files(db: &Database, user: Uuid, from: &str, to: &str) -> Result<(i64, i64), Error> {
     let rows = db.write(sql!("folders/move"), &[&user, &from, &to, &db.address, &db.request_id])?;
     let row = rows.first().ok_or(Error::UserNotUsable)?;

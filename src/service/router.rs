@@ -31,8 +31,7 @@ const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 /// [`Error::MethodNotAllowed`] if endpoints for other methods have it.
 ///
 /// The path is split before its segments are decoded, so that an encoded slash does not split a segment. One trailing
-/// slash is ignored. Bytes that are not UTF-8 are replaced: no literal segment has the character that takes their
-/// place, and it makes an id invalid.
+/// slash is ignored. Bytes that are not UTF-8 are replaced by a character that no literal segment and no id has.
 pub fn find(config: &Config, is_local: bool, method: &str, path: &str) -> Result<Endpoint, Error> {
     let path = path.strip_prefix('/').ok_or(Error::RouteNotFound { has_docs: config.docs })?;
     let path = path.strip_suffix('/').unwrap_or(path);

@@ -51,8 +51,8 @@ fn state_of(api: &Server) -> impl PartialEq + std::fmt::Debug {
 fn summed_up(files: &str, verb: &str, there: usize, passed_over: [usize; 3]) -> String {
     let [links, special, systems] = passed_over;
     format!(
-        "{verb}: {files}; there already: {there}; passed over: symbolic links: {links}, special files: {special}, other \
-         file systems: {systems}.\n"
+        "{verb}: {files}; there already: {there}; passed over: symbolic links: {links}, special files: {special}, \
+         other file systems: {systems}.\n"
     )
 }
 

@@ -197,7 +197,8 @@ fn spellings_of_one_text_are_one_folder_and_others_are_others() {
     send("/\u{e5}").invalid(&[("header.Idempotency-Key", "value_error")]);
 }
 
-/// A move into a folder that has files and folders of the same names joins them: it replaces, doubles and counts nothing.
+/// A move into a folder that has files and folders of the same names joins them: it replaces, doubles and counts
+/// nothing.
 #[test]
 fn a_move_onto_what_is_there_joins_both_within_a_full_quota() {
     let settings = [("CLOAKROOM_USER_STORAGE_QUOTA", "8"), ("CLOAKROOM_USER_FILE_QUOTA", "4")];
@@ -399,7 +400,8 @@ fn pages_of_folders_neither_skip_nor_repeat_while_others_come_and_go() {
 fn a_list_of_folders_reads_what_it_tells_however_many_there_are() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.database.run(&format!(
-        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash)
+        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path,
+                            file_hash)
          SELECT gen_random_uuid(), '{}', concat_ws(chr(1), 'p', i % 1000, i, ''), 'f', 'f', 'text/plain', 1, 'f', 'h'
          FROM generate_series(1, 20000) i;
          ANALYZE folder_totals",
@@ -423,7 +425,8 @@ fn a_list_of_folders_reads_what_it_tells_however_many_there_are() {
 fn a_move_of_many_deep_folders_takes_about_as_long_as_their_deletion() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     api.database.run(&format!(
-        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash)
+        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path,
+                            file_hash)
          SELECT gen_random_uuid(), '{}', concat_ws(chr(1), 'p', i, repeat(repeat('x', 200) || chr(1), 4)), 'f', 'f',
                 'text/plain', 1, 'f', 'h'
          FROM generate_series(1, 10000) i;
