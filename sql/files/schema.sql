@@ -152,11 +152,10 @@ BEGIN
     FROM (SELECT user_id, count(*) AS files, sum(file_size)::bigint AS bytes, sum(disk_usage)::bigint AS usage
           FROM changed GROUP BY user_id) c
     WHERE u.id = c.user_id;
-    IF present > 0 THEN
-        INSERT INTO folder_totals AS kept SELECT user_id, folder, count(*) FROM changed GROUP BY user_id, folder
-        ON CONFLICT (user_id, folder) DO UPDATE SET files = kept.files + excluded.files;
-    ELSIF present < 0 THEN
-        PERFORM add_to_folder(user_id, folder, -count(*)) FROM changed GROUP BY user_id, folder;
+    IF present <> 0 THEN
+        PERFORM add_to_folder(user_id, folder, present * count(*)) FROM changed GROUP BY user_id, folder;
+    END IF;
+    IF present < 0 THEN
         INSERT INTO file_deletions (file_id, user_id)
         SELECT changed.id, user_id FROM changed JOIN users owner ON owner.id = user_id AND NOT owner.is_deleted
         ON CONFLICT (file_id) DO UPDATE SET change_number = excluded.change_number, deleted_at = excluded.deleted_at;

@@ -83,10 +83,7 @@ fn with_algorithm<S: Serializer>(hash: &str, serializer: S) -> Result<S::Ok, S::
 }
 
 fn as_path<S: Serializer>(folder: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    match folder.as_deref() {
-        Some("") => serializer.serialize_str("/"), // without an allocation for each file of a list
-        folder => folder.map(folder_path).serialize(serializer),
-    }
+    folder.as_deref().map(folder_path).serialize(serializer)
 }
 
 /// A folder as clients write it: `/`, or `/a/b`.
