@@ -159,7 +159,7 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let files = user.account.stats.total_uploads;
     let most_read = if query.content_type.is_some() { files } else { files.min(page.offset) };
     let needs_permit = deleted || query.reads_all() || most_read > MANY_FILES;
-    let turn = || context.search_turn(user.id(), false);
+    let turn = || identity::search_turn(context, user, false);
     let _permits = needs_permit.then(turn).transpose()?;
     if deleted {
         return undo::list(context, user, &query, page);

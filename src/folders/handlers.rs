@@ -10,7 +10,7 @@ use crate::model::file::folder_path;
 use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::request::context::RequestContext;
-use crate::request::identity::{SignedIn, check_again_if_late, json_body};
+use crate::request::identity::{SignedIn, json_body, search_turn};
 use crate::undo;
 
 /// Folders in an answer if the request does not say how many, and the most that it may ask for.
@@ -48,8 +48,7 @@ pub fn move_files(context: &mut RequestContext, user: &SignedIn) -> Result<Respo
         }
         (from, to)
     })?;
-    let _permits = context.search_turn(user.id(), false)?;
-    check_again_if_late(context, user)?;
+    let _permits = search_turn(context, user, false)?;
     let (moved, left) = statements::move_files(&context.db, user.id(), &from, &to)?;
     response::json(200, &json!({ "moved": moved, "left": left }))
 }
@@ -59,8 +58,7 @@ pub fn move_files(context: &mut RequestContext, user: &SignedIn) -> Result<Respo
 pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let is_restorable = undo::deletion(context, user)?.is_restorable;
     let folder = context.request.query().read(|query| query.required("folder", not_root))?;
-    let _permits = context.search_turn(user.id(), false)?;
-    check_again_if_late(context, user)?;
+    let _permits = search_turn(context, user, false)?;
     let quotas = context.app.file_quotas();
     let (deleted, left) =
         statements::delete(&context.db, user.id(), &folder, is_restorable, &quotas)?;

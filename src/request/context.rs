@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::app::App;
-use super::permits::{ExportPermits, SearchPermits};
+use super::permits::ExportPermits;
 use crate::auth::hash_queue::HashRequest;
 use crate::auth::token_bucket::{BucketDecision, Taken};
 use crate::body_memory::{Owner, SMALL_BODY};
@@ -80,13 +80,6 @@ impl RequestContext<'_> {
     pub fn database_with_room(&self, most: usize) -> Database {
         let room = self.request.body.room.clone().filter(|_| most > SMALL_BODY);
         self.db.with_room(room.map(|room| (room, most)))
-    }
-
-    /// Waits for the turn of a search by this user, or of whatever else may take the database as long; `of_all` if what
-    /// all users have published is searched.
-    pub fn search_turn(&self, user: Uuid, of_all: bool) -> Result<SearchPermits, Error> {
-        let (network, timeout) = (self.limited_network(), self.app.config.database_timeout);
-        self.app.permits.search(user, network, of_all, timeout)
     }
 
     /// Whether the path has parameters and all of them are ids, once the endpoint is found.

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::app::App;
 use super::context::RequestContext;
+use super::permits::SearchPermits;
 use super::{personal_token, view_token};
 use crate::auth::jwt::TokenType;
 use crate::config::{AdminSecondFactor, Config, Environment};
@@ -70,6 +71,18 @@ pub fn check_again_if_late(context: &RequestContext, user: &SignedIn) -> Result<
         true => check_again(context, user),
         false => Ok(()),
     }
+}
+
+/// Waits for the turn of a search by this user, or of whatever else may take the database as long, and then does as
+/// [`check_again_if_late`]; `of_all` if what all users have published is searched.
+pub fn search_turn(
+    context: &RequestContext,
+    user: &SignedIn,
+    of_all: bool,
+) -> Result<SearchPermits, Error> {
+    let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
+    let permits = context.app.permits.search(user.id(), network, of_all, timeout)?;
+    check_again_if_late(context, user).map(|()| permits)
 }
 
 /// Looks the user of a request up again, see [`check_again_if_late`].

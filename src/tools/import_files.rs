@@ -213,25 +213,39 @@ impl Import<'_> {
         if !lock(&self.report).takes(size) {
             return Err(Error::StorageFull);
         }
-        if self.is_dry_run {
-            return Ok(Some(size));
+        let new = NewFile { folder, filename, content_type, size, ..NewFile::default() };
+        let stored = match self.is_dry_run {
+            true => Ok(()),
+            false => self.store(&mut reader, new, check),
+        };
+        if stored.is_err() {
+            lock(&self.report).give_back(size);
         }
+        stored.map(|()| Some(size))
+    }
+
+    /// Stores a file that `reader` reads, and which is as it was before if `check` says so of the bytes read.
+    fn store(
+        &self,
+        reader: &mut impl Read,
+        new: NewFile,
+        check: impl Fn(u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut draft = self.storage.draft()?;
         if geteuid().is_root() {
             let data = fs::metadata(&self.config.data_dir).map_err(refusal)?;
             chown(draft.path(), Some(data.uid()), Some(data.gid())).map_err(refusal)?;
         }
-        check(io::copy(&mut reader, &mut draft).map_err(refusal)?)?;
+        check(io::copy(reader, &mut draft).map_err(refusal)?)?;
         let (id, user, hash, is_utf8) = (draft.id(), self.owner, draft.commit()?, draft.is_utf8());
-        let given = NewFile { id, user, hash, is_utf8, ..NewFile::default() };
-        let file = NewFile { folder, filename, content_type, size, ..given };
+        let file = NewFile { id, user, hash, is_utf8, ..new };
         let quotas = FileQuotas::of(self.config);
         let recorded = record::record(&self.uploads, &self.db, &Arc::new(file), &quotas);
         // As that of an upload: where it is unknown whether there is a record, the sweep finds the content.
         if matches!(recorded, Ok(_) | Err(Error::OutcomeUnknown | Error::Internal(_))) {
             draft.keep();
         }
-        recorded.map(|_| Some(size))
+        recorded.map(drop)
     }
 }
 
@@ -284,6 +298,11 @@ impl Report {
             self.left = (self.left.0 - size, self.left.1 - 1);
         }
         fits
+    }
+
+    /// What a file that was not stored has taken of the quotas is left for others.
+    fn give_back(&mut self, size: u64) {
+        self.left = (self.left.0 + size, self.left.1 + 1);
     }
 
     fn note(&mut self, path: &Path, outcome: Result<Option<u64>, Error>) {

@@ -13,7 +13,7 @@ use crate::model::page::{Page, PageRequest};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 use crate::request::context::RequestContext;
-use crate::request::identity::{SignedIn, json_body};
+use crate::request::identity::{SignedIn, json_body, search_turn};
 
 /// Whether the query of a list asks for deleted files.
 pub fn is_asked_for(query: &mut Params) -> bool {
@@ -81,7 +81,7 @@ fn restore_deleted(
 ) -> Result<(i64, i64), Error> {
     let (db, quotas) = (&context.db, context.app.file_quotas());
     // It reads all files that the user has deleted since.
-    let _permits = context.search_turn(user.id(), false)?;
+    let _permits = search_turn(context, user, false)?;
     let outcome = statements::restore(db, user.id(), files, &quotas);
     // What all files take is another number now.
     context.app.stored_bytes.forget();

@@ -13,8 +13,7 @@ use crate::http::response::{self, Response};
 use crate::model::position::TimePosition;
 use crate::model::{problems, rules};
 use crate::request::context::RequestContext;
-use crate::request::identity::{SignedIn, check_again_if_late, json_body};
-use crate::request::permits::SearchPermits;
+use crate::request::identity::{SignedIn, json_body, search_turn};
 
 /// Most files that one request changes, all of them in one transaction.
 const MAX_FILES: usize = 1000;
@@ -26,7 +25,7 @@ const DEFAULT_LIMIT: i64 = 20;
 pub fn delete(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let ids = json_body(context, user)?.read(read_ids)?;
     let (quotas, is_restorable) = (context.app.file_quotas(), context.app.config.trash_days > 0);
-    let _permits = turn(context, user)?;
+    let _permits = search_turn(context, user, false)?;
     let deleted = statements::delete(&context.db, user.id(), &ids, is_restorable, &quotas)?;
     outcome("deleted", &ids, deleted)
 }
@@ -41,7 +40,7 @@ pub fn update(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
         }
         (ids, body.boolean("is_public"), folders::field(body))
     })?;
-    let _permits = turn(context, user)?;
+    let _permits = search_turn(context, user, false)?;
     let updated = statements::update(&context.db, user.id(), &ids, is_public, folder.as_deref())?;
     outcome("updated", &ids, updated)
 }
@@ -68,13 +67,6 @@ fn file_ids(texts: &[&str]) -> Result<Vec<Uuid>, Problem> {
     }
 }
 
-/// Waits for the user's turn, as a search does: a thousand files take the database as long. The user is looked up again
-/// if that took long.
-fn turn(context: &RequestContext, user: &SignedIn) -> Result<SearchPermits, Error> {
-    let permits = context.search_turn(user.id(), false)?;
-    check_again_if_late(context, user).map(|()| permits)
-}
-
 /// The response with the number of files that are now as the request asks, and those that the user does not have.
 fn outcome(done: &str, ids: &[Uuid], found: Vec<Uuid>) -> Result<Response, Error> {
     let count = found.len();
@@ -92,7 +84,7 @@ pub fn list_public(context: &mut RequestContext, user: &SignedIn) -> Result<Resp
         (search, limit, after.unwrap_or(TimePosition::END))
     })?;
     let config = &context.app.config;
-    let turn = || context.search_turn(user.id(), true);
+    let turn = || search_turn(context, user, true);
     let _permits = search.is_some().then(turn).transpose()?;
     let db = context.database_with_room(limit as usize * rules::FILE_MEMORY);
     let hides_young = config.registers();

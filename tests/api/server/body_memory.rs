@@ -176,7 +176,7 @@ fn a_change_that_has_no_room_for_its_answer_is_not_made() {
     let (api, [root, eve, ann]) = Server::with_users(&[BUDGET, PATIENT], ["root", "eve", "ann"]);
     // Together their lists leave less than the largest account may take.
     api.database.insert_files(eve.id(), &[1; 100]);
-    api.database.insert_files(ann.id(), &[1; 7]);
+    api.database.insert_files(ann.id(), &[1; 2]);
     let permissions: Vec<_> = (0..100).map(|_| "\u{1}".repeat(64)).collect();
     let change = json!({"name": "Other", "permissions": permissions});
     while_lists_wait(&api, &[&eve, &ann], || {
