@@ -46,7 +46,8 @@ def filter_case(context, case):
 def map_case(context, case):
     """Says nothing twice, which may be an error that OpenAPI cannot describe: asks for pages either by `page` and
     `size` or by `limit` and `offset`, for active accounts either by `is_active` or by `active`, and for files either in
-    a folder or below it. Sorts only deleted files by their deletion. Waits for no changes, which would take up to half a minute each time."""
+    a folder or below it. Sorts only deleted files by their deletion. Waits for no changes, which would take up to
+    half a minute each time."""
     query = case.query or {}
     if query and case.meta.generation.mode.is_positive:
         twice = {"limit", "offset"} if {"page", "size"} & query.keys() else set()
@@ -157,6 +158,11 @@ def invites(case, response):
     )
 
 
+def names_two_folders(case, response):
+    """The examples of all parameters together ask for files in a folder and below it, which is one too many."""
+    return {"folder", "below"} <= (case.query or {}).keys()
+
+
 # What schemathesis takes for a failure, and the condition under which it is none.
 EXCEPTIONS = [
     (ObjectLevelAuthorizationViolation, is_public),
@@ -165,6 +171,7 @@ EXCEPTIONS = [
     (RejectedPositiveData, has_key_of_another_upload),
     (RejectedPositiveData, is_beyond_years),
     (RejectedPositiveData, has_many_parts),
+    (RejectedPositiveData, names_two_folders),
     (AcceptedNegativeData, sends_text_beside_file),
     (AcceptedNegativeData, is_trimmed),
     (AcceptedNegativeData, has_value_of_a_form),
