@@ -313,3 +313,51 @@ fn an_upload_goes_on_after_its_access_token_has_expired() {
     world.api.me(&token).refused(401, INVALID);
     assert_eq!(held.finish().status, 201);
 }
+
+/// Requests that wait while a search of their user runs.
+#[rustfmt::skip] // One row a request, as in a table.
+const SEARCHES: [(&str, &str, &str); 8] = [
+    ("GET", "/uploads?search=x", ""),
+    ("GET", "/uploads?deleted=true", ""),
+    ("GET", "/uploads/public?search=x", ""),
+    ("POST", "/uploads/restore", r#"{"deleted_since": "2026-01-01T00:00:00Z"}"#),
+    ("POST", "/uploads/delete", r#"{"ids": ["{file_id}"]}"#),
+    ("POST", "/uploads/update", r#"{"ids": ["{file_id}"], "is_public": true}"#),
+    ("POST", "/folders/move", r#"{"from": "/a", "to": "/b"}"#),
+    ("DELETE", "/folders?folder=/a", ""),
+];
+
+#[test]
+fn what_has_waited_for_the_turn_of_a_search_is_refused_after_the_end_of_its_session() {
+    let settings = [PATIENT, ("CLOAKROOM_PUBLIC_LIST", "on")];
+    let (api, [root, victim]) = Server::with_users(&settings, ["root", "victim"]);
+    let world = World { api, root, victim };
+    let (api, actor) = (&world.api, world.actor("ann".into(), Factor::None));
+    world.note_state();
+    let lock = api.database.begin("LOCK TABLE files IN ACCESS EXCLUSIVE MODE");
+    let mut running = api.begin("GET /api/v1/uploads?search=x HTTP/1.1", &actor.other);
+    wait_until(|| api.database.blocked_statements() == 1);
+    let begin = |(method, path, body): (&str, &str, &str)| {
+        let body = body.replace("{file_id}", &actor.file);
+        let length = format!("{method} /api/v1{path} HTTP/1.1\r\nContent-Length: {}", body.len());
+        let mut connection = api.begin(&length, &actor.held);
+        connection.send(body);
+        connection
+    };
+    let waiting = SEARCHES.map(begin);
+    // With the one that runs and the one that asks for it.
+    wait_until(|| api.metric("cloakroom_requests_running") == Some(2.0 + SEARCHES.len() as f64));
+    thread::sleep(HELD);
+    api.end_session(&actor.other, &actor.held.session()).expect(204);
+    lock.roll_back();
+    assert_eq!(running.answer().status, 200);
+    for ((method, path, _), mut connection) in SEARCHES.into_iter().zip(waiting) {
+        let answer = connection.answer();
+        assert_eq!(
+            (answer.status, &answer.json()["detail"]),
+            (401, &json!(INVALID)),
+            "{method} {path}"
+        );
+    }
+    world.expect_no_change("requests that waited");
+}
