@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -277,6 +277,34 @@ fn a_file_that_grows_is_passed_over_and_those_of_a_reason_are_named_up_to_twenty
     assert_eq!((named(&printed), named(&all)), (20, 23), "{all}");
     assert_eq!((api.database.count("files"), api.data.contents().len()), (1, 1));
     import(&api, &tree, &[]).exits(1).prints("1 file (8");
+}
+
+/// As many files as are read at a time nearly fill the quota. Each changes while it is read, and so leaves its room to
+/// the one that comes after them.
+#[test]
+fn a_file_that_changes_takes_nothing_of_the_quota() {
+    let quota = [("CLOAKROOM_USER_STORAGE_QUOTA", "36M")];
+    let (api, [ann]) = Server::with_users(&quota, ["ann"]);
+    let tree = Directory::create();
+    let logs: Vec<_> = (0..8).map(|n| format!("{n}.txt")).collect();
+    logs.iter().for_each(|log| put(&tree, log, vec![b'x'; 4 << 20]));
+    put(&tree, "below/other.txt", vec![b'x'; 6 << 20]);
+    let is_over = AtomicBool::new(false);
+    let printed = thread::scope(|scope| {
+        scope.spawn(|| {
+            let open = |log| File::options().write(true).open(tree.join(log)).expect("a file");
+            let opened: Vec<_> = logs.iter().map(open).collect();
+            while !is_over.load(Ordering::Relaxed) {
+                opened.iter().for_each(|log| log.write_all_at(b"y", 0).expect("written"));
+            }
+        });
+        let arguments = arguments(&tree, &[]);
+        let printed = command(&api.database.url, &api.data, &quota).args(arguments).output();
+        is_over.store(true, Ordering::Relaxed);
+        printed.expect("the binary runs").exits(1).out()
+    });
+    assert_eq!(printed.matches("changed while it was read").count(), 8, "{printed}");
+    assert_eq!(api.file_stats(&ann), (1, 6 << 20), "{printed}");
 }
 
 #[test]
