@@ -101,11 +101,11 @@ pub enum Tool {
     },
     /// Make files of an account of all that lies in a directory, also beside a running service.
     ///
-    /// Each regular file below DIR, hidden ones too, becomes a file of the owner in the folder that its directory is, by
-    /// the rules and the quotas of uploads. One that is there already is passed over, so the command may be broken off
-    /// and run again. Symbolic links, special files and other file systems are passed over and counted. Files that the
-    /// rules or quotas refuse, that cannot be read or change meanwhile are named at the end, and it fails then. Contents
-    /// belong to the owner of the data directory, also if root runs it.
+    /// Each regular file below DIR, hidden ones too, becomes a file of the owner in the folder that its directory is,
+    /// by the rules and the quotas of uploads. One that is there already is passed over, so the command may be broken
+    /// off and run again. Symbolic links, special files and other file systems are passed over and counted. Files that
+    /// the rules or quotas refuse, that cannot be read or change meanwhile are named at the end, and it fails then.
+    /// Contents belong to the owner of the data directory, also if root runs it.
     ImportFiles {
         /// Directory to read. Nothing in it is changed.
         #[arg(value_name = "DIR")]

@@ -173,7 +173,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Imports a file and returns its size, or `None` if it is there already. A dry run only finds out whether it would.
+    /// Imports a file and returns its size, or `None` if it is there already. A dry run only finds out whether it
+    /// would.
     fn import(&self, (directory, path): &Found) -> Result<Option<u64>, Error> {
         let (folder, filename) =
             target(&self.base, path).map_err(|it| refusal(io::Error::other(it.message)))?;

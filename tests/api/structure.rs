@@ -111,7 +111,8 @@ const LAYERS: &[&[&str]] = &[
 #[rustfmt::skip]
 const FEATURES: &[&str] = &[
     "sign_in", "accounts", "files", "exports",
-    "second_factor", "personal_tokens", "sessions", "folders", "links", "undo", "changes", "confirmation", "audit", "repeats",
+    "second_factor", "personal_tokens", "sessions", "folders", "links", "undo", "changes", "confirmation", "audit",
+    "repeats",
     "provider", "without_extras", "without_provider",
 ];
 

@@ -312,7 +312,8 @@ fn wrong_totals_are_faults() {
     service.database.run(&format!(
         "SET session_replication_role = replica;
          INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
-         SELECT gen_random_uuid(), user_id, filename, original_filename, content_type, 7, 'f', 'h' FROM files WHERE user_id = '{ann}'"
+         SELECT gen_random_uuid(), user_id, filename, original_filename, content_type, 7, 'f', 'h'
+         FROM files WHERE user_id = '{ann}'"
     ));
     let faults = service.faults(&[]);
     one_names(&faults, &["the table storage_shards differs from what it is made of"]);

@@ -26,8 +26,8 @@ pub fn delete(
     Ok(rows.iter().map(|row| row.get("file_id")).collect())
 }
 
-/// Makes those of these files that `user` has public or private, and moves them into a folder, in this order; `None` leaves
-/// that as it is. Returns them, also those that are so already and stay as they are.
+/// Makes those of these files that `user` has public or private, and moves them into a folder, in this order; `None`
+/// leaves that as it is. Returns them, also those that are so already and stay as they are.
 pub fn update(
     db: &Database,
     user: Uuid,
