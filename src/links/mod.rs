@@ -2,6 +2,7 @@
 
 mod download;
 mod handlers;
+mod outcome;
 mod several;
 mod statements;
 

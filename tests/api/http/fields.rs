@@ -45,7 +45,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     (LINKS, r#"{"files": ["00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"]}"#,
         "files value_error"),
     (LINKS, r#"{"files": ["no-id"]}"#, "files uuid_parsing"),
-    (LINKS, r#"{"files": "00000000-0000-4000-8000-000000000000"}"#, "files list_type"),
+    (LINKS, r#"{"files": "00000000-0000-4000-8000-000000000000"}"#, "files value_error"),
     ("GET /uploads/zip", "folder=", "folder value_error"),
     ("GET /uploads/zip", "ids=", "ids value_error"),
     ("GET /uploads/zip", "folder=a//b&ids=00000000-0000-4000-8000-000000000000", "folder value_error, ids value_error"),

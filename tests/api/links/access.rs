@@ -457,6 +457,9 @@ fn a_link_needs_no_api_key_and_has_a_limit_of_its_own() {
     let links = format!("/uploads/{}/links", upload.send().expect(201).id());
     api.create_link(&ann, UNKNOWN_ID, json!({})).refused(401, "API key is required");
     let link = keyed("POST", &links).by(&ann).json(json!({})).send().expect(201).json();
+    let id = link["id"].as_str().expect("an id");
+    // The owner is one who has a key.
+    api.delete(&format!("/links/{id}"), &ann).refused(401, "API key is required");
     let link = link["url"].as_str().expect("a path");
     let open = |path: &str, client: &str| {
         api.request_at_root("GET", path).header("X-Forwarded-For", client).send()
@@ -493,7 +496,8 @@ fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
             ("POST", link.clone(), 405),
             ("PUT", link.clone(), 405),
             ("PATCH", link.clone(), 405),
-            ("DELETE", link.clone(), 405),
+            // It would be an id.
+            ("DELETE", link.clone(), 401),
             ("OPTIONS", link.clone(), 405),
             ("GET", format!("{link}/more"), 200),
             ("HEAD", format!("{link}/more/"), 200),

@@ -61,7 +61,8 @@ fn assert_exemplary(operation: &Operation, answer: &Answer) {
     let response = operation.response(answer.status).expect("a response");
     let media_type =
         answer.headers.get("Content-Type").map_or("", |value| value.to_str().expect("ASCII"));
-    let (content, text) = (content_of(response, media_type), answer.text());
+    let content = content_of(response, media_type);
+    let text = String::from_utf8_lossy(&answer.bytes);
     let examples: Vec<_> = operation.examples(content).map(|(_, example)| example).collect();
     let text_of_example = || examples[0].as_str().expect("a text");
     if media_type == "application/json" {
@@ -94,7 +95,7 @@ fn assert_exemplary(operation: &Operation, answer: &Answer) {
         }
         assert!(compared >= if answer.status == 304 { 1 } else { 2 }, "{answer:?}");
     } else {
-        assert_eq!((text.as_str(), content), ("", &Value::Null), "{answer:?}");
+        assert_eq!((&*text, content), ("", &Value::Null), "{answer:?}");
     }
 }
 

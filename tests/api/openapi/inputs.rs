@@ -216,6 +216,10 @@ fn bounds_and_words_are_those_of_the_service() {
                     if value == "deleted_at" {
                         values["deleted"] = json!(true);
                     }
+                    // One of the two must be there, and null is as good as nothing.
+                    if operation.id() == "update_files" && value.is_null() {
+                        values[if *name == "folder" { "is_public" } else { "folder" }] = json!("1");
+                    }
                     // Only a list of files has pages.
                     if operation.id() == "download_by_link" && *name == "after" {
                         values["about"] = json!(true);
