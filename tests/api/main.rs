@@ -24,6 +24,11 @@ mod accounts {
     mod user_management;
 }
 
+#[cfg(feature = "extras")]
+mod archive {
+    pub mod zip;
+}
+
 mod audit {
     mod agreement;
     mod events;
@@ -116,6 +121,8 @@ mod http {
 
 mod links {
     mod access;
+    mod ends_of_several;
+    mod several;
     mod shown_text;
 }
 

@@ -114,9 +114,8 @@ fn long_lists_by_one_link_run_one_after_the_other() {
          BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN lower($1); END $$",
     );
     let lock = api.database.begin("SELECT pg_advisory_xact_lock(1)");
-    let begin = |link: &str| {
-        api.begin(&format!("GET {link}?about=true&{A_PLACE} HTTP/1.1"), Anonymous)
-    };
+    let begin =
+        |link: &str| api.begin(&format!("GET {link}?about=true&{A_PLACE} HTTP/1.1"), Anonymous);
     let mut lists: Vec<_> = (0..3).map(|_| begin(&link)).collect();
     lists.push(begin(&other));
     // With the one that asks for it.
