@@ -101,6 +101,26 @@ fn a_link_whose_time_is_over_breaks_the_archive_that_is_sent() {
     }
 }
 
+#[test]
+fn one_name_follows_the_id_of_one_of_several_and_nothing_else() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let file = api.new_file(&ann, "a.txt", "text");
+    let several = api.new_link_to(&ann, json!({"files": [file]}));
+    let one = api.new_link(&ann, &file);
+    for (path, status) in [
+        (format!("{several}/{file}/a.txt"), 200),
+        (format!("{several}/{file}/a.txt/"), 200),
+        (format!("{several}/{file}/a.zip"), 200),
+        (format!("{several}/{file}/a.txt/more"), 404),
+        (format!("{several}/files.zip/"), 200),
+        (format!("{several}/files.zip/more"), 404),
+        (format!("{one}/a.txt/"), 200),
+        (format!("{one}/{file}/a.txt"), 404),
+    ] {
+        api.open_link(&path).case(path).expect(status);
+    }
+}
+
 /// Whoever has a link may ask for its list often, and keeps neither another link nor its owner's searches waiting.
 #[test]
 fn long_lists_by_one_link_run_one_after_the_other() {
