@@ -25,7 +25,7 @@ WITH wanted AS MATERIALIZED (
     RETURNING *
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'file.link_create', user_id, 'user', user_id, $10, $11,
+    SELECT 'file.link_create', user_id, 'link', id, $10, $11,
            jsonb_strip_nulls(jsonb_build_object('link_id', id, 'expires_in_minutes', $8, 'inline', inline,
                                                 'files', cardinality(files), 'folder', folder_path(folder)))
     FROM link
