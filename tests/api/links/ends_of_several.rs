@@ -18,6 +18,9 @@ fn a_deleted_file_leaves_a_link_for_good_and_the_last_one_ends_it() {
         links.iter().map(|link| link["files"].as_i64()).collect::<Vec<_>>()
     };
     assert_eq!(api.shared(&link), ["/:a.txt", "/:b.txt", "/:c.txt"]);
+    // After any place, what is counted is all of them.
+    let page = api.open_link(&format!("{link}?about=true&{A_PLACE}")).expect(200);
+    page.has(json!({"total_files": 3, "total_size": 12, "files": [], "next": null}));
     // A change of the file is no deletion.
     api.update_file(&ann, &b, json!({"filename": "b2.txt", "folder": "/f"})).expect(200);
     assert_eq!(api.shared(&link), ["/:a.txt", "/:b2.txt", "/:c.txt"]);
