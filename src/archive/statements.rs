@@ -115,7 +115,7 @@ pub fn list(
     Ok(rows.iter().map(entry).collect())
 }
 
-/// How many files a link to a folder is to, and their bytes; `None` if they are more than [`MAX_FILES`].
+/// How many files a link to several is to, and their bytes; `None` if they are more than [`MAX_FILES`].
 pub fn count(db: &Database, link: Uuid) -> Result<(Option<i64>, Option<i64>), Error> {
     let row = one_row(db.read(sql!("archive/count"), &[&link])?)?;
     Ok((row.get("files"), row.get("bytes")))

@@ -30,7 +30,12 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     let id = named.and_then(|named| rules::uuid(named).ok());
     let is_zip = named.is_some_and(several::is_archive_name);
     let is_about = context.request.query().read(|query| query.filter("about", rules::boolean))?;
+    // What follows api, v1, links, the token and the id of one of several.
+    let has_name = context.request.path().split('/').filter(|part| !part.is_empty()).count() > 5;
     let found = find(context, &hash, id)?;
+    if has_name && !(found.is_to_several && id.is_some()) {
+        return Err(ended(context, Error::LinkNotFound));
+    }
     if found.is_to_several && (named.is_none() || is_zip) {
         return several::open(context, &found, named.is_none(), is_about == Some(true));
     }

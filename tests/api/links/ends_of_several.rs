@@ -18,6 +18,9 @@ fn a_deleted_file_leaves_a_link_for_good_and_the_last_one_ends_it() {
         links.iter().map(|link| link["files"].as_i64()).collect::<Vec<_>>()
     };
     assert_eq!(api.shared(&link), ["/:a.txt", "/:b.txt", "/:c.txt"]);
+    // After any place, what is counted is all of them.
+    let page = api.open_link(&format!("{link}?about=true&{A_PLACE}")).expect(200);
+    page.has(json!({"total_files": 3, "total_size": 12, "files": [], "next": null}));
     // A change of the file is no deletion.
     api.update_file(&ann, &b, json!({"filename": "b2.txt", "folder": "/f"})).expect(200);
     assert_eq!(api.shared(&link), ["/:a.txt", "/:b2.txt", "/:c.txt"]);
@@ -98,6 +101,26 @@ fn a_link_whose_time_is_over_breaks_the_archive_that_is_sent() {
         std::thread::sleep(std::time::Duration::from_millis(1100));
         assert_eq!(connection.rest().len() == length, is_whole, "{end}");
         api.database.run("UPDATE users SET is_active = true");
+    }
+}
+
+#[test]
+fn one_name_follows_the_id_of_one_of_several_and_nothing_else() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let file = api.new_file(&ann, "a.txt", "text");
+    let several = api.new_link_to(&ann, json!({"files": [file]}));
+    let one = api.new_link(&ann, &file);
+    for (path, status) in [
+        (format!("{several}/{file}/a.txt"), 200),
+        (format!("{several}/{file}/a.txt/"), 200),
+        (format!("{several}/{file}/a.zip"), 200),
+        (format!("{several}/{file}/a.txt/more"), 404),
+        (format!("{several}/files.zip/"), 200),
+        (format!("{several}/files.zip/more"), 404),
+        (format!("{one}/a.txt/"), 200),
+        (format!("{one}/{file}/a.txt"), 404),
+    ] {
+        api.open_link(&path).case(path).expect(status);
     }
 }
 
