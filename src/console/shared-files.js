@@ -12,17 +12,18 @@ import { sharedFiles as t } from "./texts/shared-files.js";
 import { thumbnailOf } from "./view.js";
 
 /**
- * The parts of the page, `{ filename, mark, sent, content }`, where the first is its heading. `about` is what the
+ * The parts of the page, `{ filename, sender, sent, mark, content }`, where the first is its heading. `about` is what the
  * service tells of the link at `address`, `ask(path, options)` is answered by it, or `null` where there is nothing any
  * more, and `refresh()` shows the page anew.
  */
 export function sharedFiles(about, { address, ask, refresh }) {
-  const { name, total_files: total, total_size: size, expires_at: until } = about;
+  const { name, sender, total_files: total, total_size: size, expires_at: until } = about;
   const count = total === null ? t.many : t.count({ n: total, count: formatNumber(total) });
   const archive = `${address}/${encodeURIComponent(name ?? "files")}.zip`;
   const saveAll = async () => (await save(archive, ask)) || refresh();
   return {
     filename: name ?? count,
+    sender,
     mark: el("span", { class: "mark" }, icon(name === null ? "files" : "folder")),
     sent: t.sent[name === null ? "files" : "folder"],
     content: [
