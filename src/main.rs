@@ -32,6 +32,8 @@ mod tools;
 
 // The features beyond the specification, and what the core build has in their place.
 #[cfg(feature = "extras")]
+mod archive;
+#[cfg(feature = "extras")]
 mod audit;
 #[cfg(feature = "extras")]
 mod changes;

@@ -28,6 +28,12 @@ pub enum Rank {
     PublicSearch,
     Search,
     AllAccounts,
+    #[cfg(feature = "extras")]
+    Link,
+    #[cfg(feature = "extras")]
+    NetworkLink,
+    #[cfg(feature = "extras")]
+    AllLinks,
     Export,
     NetworkExport,
     Batch,

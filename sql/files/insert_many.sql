@@ -1,11 +1,11 @@
 -- Records uploaded files that fit into all quotas, in one commit: what that and the triggers cost is shared by all of
--- them. $1 to $9 and $14 to $17, with an element for each file: ids; owners; filenames; content types; sizes in bytes;
+-- them. $1 to $9 and $14 to $18, with an element for each file: ids; owners; filenames; content types; sizes in bytes;
 -- hashes; descriptions; addresses and request ids of the events; idempotency keys and hashes of the requests, both null
--- for uploads without a key; whether all of a content is UTF-8 without NUL; folders. $10, $11: the quotas of bytes and
--- of files of an owner without quotas of its own; $12: quota of bytes of the whole service; $13: quota of bytes of
--- young accounts that registered themselves. Returns a row for each recorded file, and for each owner none of whose
--- files is recorded one without an id. No row at all means that no owner can be used, or that the rows of all of them
--- are locked.
+-- for uploads without a key; whether all of a content is UTF-8 without NUL; folders; CRC-32 of contents. $10, $11: the
+-- quotas of bytes and of files of an owner without quotas of its own; $12: quota of bytes of the whole service; $13:
+-- quota of bytes of young accounts that registered themselves. Returns a row for each recorded file, and for each owner
+-- none of whose files is recorded one without an id. No row at all means that no owner can be used, or that the rows of
+-- all of them are locked.
 -- A file that is alone is recorded unless it exceeds a quota, its key was used within a day, or the user has too many
 -- keys. The lock of the owner's row makes parallel uploads of one user wait for each other. Each then sees the totals
 -- that the one before it left, to which the triggers on files add, so the quotas are exact.
@@ -26,9 +26,10 @@ WITH no_lock_timeout AS (
     SELECT *, (sum(file_size) OVER so_far)::bigint AS bytes, row_number() OVER so_far AS files,
            (sum(file_size) OVER (ORDER BY number))::bigint AS bytes_of_all
     FROM unnest((SELECT $1::uuid[]), $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-                $8::inet[], $9::uuid[], $14::text[], $15::bytea[], $16::boolean[], $17::text[]) WITH ORDINALITY
+                $8::inet[], $9::uuid[], $14::text[], $15::bytea[], $16::boolean[], $17::text[],
+                $18::integer[]) WITH ORDINALITY
          AS upload (id, user_id, filename, content_type, file_size, file_hash, description, address, request_id, key,
-                    request_hash, is_utf8, folder, number)
+                    request_hash, is_utf8, folder, crc32, number)
     WINDOW so_far AS (PARTITION BY user_id ORDER BY number)
 ), owner AS (
     SELECT id, total_uploads, total_storage_used, storage_quota, file_quota,
@@ -65,9 +66,9 @@ WITH no_lock_timeout AS (
     RETURNING file_id
 ), file AS (
     INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash,
-                       description, is_utf8)
+                       description, is_utf8, crc32)
     SELECT id, user_id, folder, filename, filename, content_type, file_size, 'files/' || id, file_hash, description,
-           is_utf8
+           is_utf8, crc32
     FROM admitted WHERE key IS NULL OR id IN (SELECT file_id FROM keyed)
     RETURNING *
 ), event AS (

@@ -36,6 +36,8 @@ CREATE TABLE files (
     change_number bigint NOT NULL DEFAULT nextval('change_numbers'),
     -- Whether all of the content is UTF-8 without NUL.
     is_utf8 boolean NOT NULL DEFAULT false,
+    -- The CRC-32 of the content, its 32 bits read as a signed number.
+    crc32 integer NOT NULL DEFAULT 0,
     disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 

@@ -1,27 +1,33 @@
--- Links by which anyone may download a file for a while. Only the hashes of their tokens are stored, so nobody who
--- reads the table can use them.
+-- Links by which anyone may download files for a while: one file, several, or what lies in a folder. Only the hashes of
+-- their tokens are stored, so nobody who reads the table can use them.
 CREATE TABLE file_links (
     id uuid PRIMARY KEY,
-    file_id uuid NOT NULL REFERENCES files ON DELETE CASCADE,
-    -- The owner of the file.
+    file_id uuid REFERENCES files ON DELETE CASCADE,
+    -- Several files: at most 100, each once, all of them the owner's. A deleted file is taken out by a trigger.
+    files uuid[],
+    -- In the form of files.folder. What lies in it or below it is looked up at each use.
+    folder text COLLATE "C",
+    -- The owner of the files.
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     -- SHA-256 of the token.
     token_hash bytea NOT NULL CONSTRAINT file_links_token_hash_key UNIQUE,
-    -- Whether browsers show the file, if its type is one that they show safely, in place of saving it.
+    -- Whether browsers show a file, if its type is one that they show safely, in place of saving it.
     inline boolean NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
     -- The hour of the last download.
-    last_used_at timestamptz
+    last_used_at timestamptz,
+    CONSTRAINT file_links_target_check CHECK (num_nonnulls(file_id, files, folder) = 1)
 );
 
 CREATE INDEX file_links_file ON file_links (file_id);
+CREATE INDEX file_links_several ON file_links (user_id) WHERE files IS NOT NULL;
 CREATE INDEX file_links_user ON file_links (user_id, expires_at);
 CREATE INDEX file_links_expiry ON file_links (expires_at);
 
--- Whether a file may have another link: it has fewer than `most_of_file` live ones, and its owner fewer than
--- `most_of_user`. A function, because its statement takes a new snapshot: it counts the links that were committed while
--- the caller waited for the lock of the owner's row.
+-- Whether a user may have another link: fewer than `most_of_user` live ones, and those to file `of_file`, unless that
+-- is null, are fewer than `most_of_file`. A function, because its statement takes a new snapshot: it counts the links
+-- that were committed while the caller waited for the lock of the owner's row.
 CREATE FUNCTION has_room_for_file_link(of_user uuid, of_file uuid, most_of_user bigint, most_of_file bigint)
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -29,3 +35,24 @@ BEGIN
             FROM file_links WHERE user_id = of_user AND expires_at > now());
 END
 $$;
+
+-- Takes deleted files out of the links to several, for good, and ends each link that has none left. The sweep of links
+-- whose time is over passes rows that are locked over, so it and this do not wait for each other in two orders.
+CREATE FUNCTION unlink_deleted_files() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE file_links SET files = rest.files
+    FROM (SELECT link.id, coalesce(array_agg(file ORDER BY place) FILTER (WHERE removed.id IS NULL), '{}') AS files
+          FROM file_links link CROSS JOIN unnest(link.files) WITH ORDINALITY one (file, place)
+          LEFT JOIN removed ON removed.id = file
+          WHERE link.user_id = ANY (ARRAY(SELECT DISTINCT user_id FROM removed)) AND link.files IS NOT NULL
+          GROUP BY link.id HAVING count(removed.id) > 0) rest
+    WHERE rest.id = file_links.id;
+    IF FOUND THEN
+        DELETE FROM file_links WHERE user_id = ANY (ARRAY(SELECT DISTINCT user_id FROM removed)) AND files = '{}';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER files_unlinked AFTER DELETE ON files REFERENCING OLD TABLE AS removed
+FOR EACH STATEMENT EXECUTE FUNCTION unlink_deleted_files();

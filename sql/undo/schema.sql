@@ -17,6 +17,7 @@ CREATE TABLE deleted_files (
     -- Whether the file was younger than a day when it was deleted.
     was_young boolean NOT NULL,
     is_utf8 boolean NOT NULL DEFAULT false,
+    crc32 integer NOT NULL DEFAULT 0,
     disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
@@ -125,9 +126,9 @@ BEGIN
         DELETE FROM deleted_files WHERE id = ANY (fitting) RETURNING *
     )
     INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash,
-                       description, upload_date, updated_at, is_public, version, is_utf8)
+                       description, upload_date, updated_at, is_public, version, is_utf8, crc32)
     SELECT id, user_id, folder, filename, original_filename, content_type, file_size, 'files/' || id, file_hash,
-           description, upload_date, updated_at, is_public, version, is_utf8
+           description, upload_date, updated_at, is_public, version, is_utf8, crc32
     FROM back;
     WITH recalled AS (
         DELETE FROM file_deletions WHERE file_id = ANY (fitting) RETURNING file_id
@@ -150,9 +151,9 @@ BEGIN
         DELETE FROM files WHERE id = ANY (ids) AND user_id = of_user RETURNING *
     ), restorable AS (
         INSERT INTO deleted_files (id, user_id, folder, filename, original_filename, content_type, file_size, file_hash,
-                                   description, upload_date, updated_at, is_public, version, was_young, is_utf8)
+                                   description, upload_date, updated_at, is_public, version, was_young, is_utf8, crc32)
         SELECT id, user_id, folder, filename, original_filename, content_type, file_size, file_hash, description,
-               upload_date, updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8
+               upload_date, updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8, crc32
         FROM removed JOIN unnest(ids) WITH ORDINALITY wanted (one, place) ON one = id
         WHERE is_restorable ORDER BY place
     ), listed AS (

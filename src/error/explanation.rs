@@ -178,7 +178,7 @@ errors! {
     } => Error::LinkNotFound.explanation();
     /// The file has as many links as one file may have, or its owner as many as one user may.
     TooManyLinks => row(409, "TOO_MANY_LINKS", "Too many links",
-        "End one that is no longer needed with DELETE /api/v1/uploads/{file_id}/links/{link_id}.");
+        "End one that is no longer needed with DELETE /api/v1/links/{link_id}.");
     /// An inactive account is sent no link to choose a password.
     RecipientInactive => row(409, "USER_INACTIVE", "User is inactive", "Activate the account first.");
     /// The change would leave the service without an active administrator.
@@ -189,6 +189,9 @@ errors! {
     /// The export has more rows than the limit, which this holds.
     ExportTooLarge(limit: u32) => row(413, "EXPORT_TOO_LARGE", "Export too large",
         format!("An export has at most {limit} rows. Leave some out with a filter."));
+    /// The archive would have more files than one may have.
+    TooManyFiles => row(413, "TOO_MANY_FILES", "Too many files",
+        "An archive has at most 10,000 files: ask for the folders in it one by one.");
     /// The parameter `offset` is negative.
     OffsetOutOfRange => row(400, "OFFSET_OUT_OF_RANGE", "Offset must be >= 0", "");
     /// The parameter `limit` is not between 1 and 100.

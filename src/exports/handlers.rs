@@ -1,10 +1,9 @@
 //! Exports as CSV, and those of users: the pipeline decides who may have these. Exports are streamed: memory does not
 //! grow with the rows, and no database connection is held while the client reads.
 
+use std::iter;
 use std::time::Instant;
-use std::{io, iter};
 
-use log::Level;
 use serde_json::json;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -16,7 +15,7 @@ use crate::error::Error;
 use crate::http::body::BYTE_ORDER_MARK;
 use crate::http::csv::{CSV, CsvRows};
 use crate::http::params::Params;
-use crate::http::response::{self, Response, ResponseBody};
+use crate::http::response::{self, Response, ResponseBody, broken_off};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
 use crate::request::context::RequestContext;
@@ -133,17 +132,15 @@ pub fn export_response(
     let timeout = context.app.config.export_timeout;
     let rest = iter::from_fn(move || {
         let _held_until_the_end = &permits;
-        let failed = |error: Error| {
-            let level = if error.status() < 500 { Level::Warn } else { Level::Error };
-            log::log!(level, "an export broke off: {}", error.cause());
-            io::Error::other("the export broke off")
-        };
+        let failed = |error: Error| broken_off("an export", &error);
         let batch = check_sender().and_then(|()| read(Instant::now() + timeout));
         batch.map_err(failed).transpose()
     });
     let filename = format!("{subject}-{}.csv", OffsetDateTime::now_utc().date());
     let mark = has_mark.then(|| BYTE_ORDER_MARK.to_vec());
-    let body = ResponseBody::Batches(Box::new(mark.into_iter().chain(first).map(Ok).chain(rest)));
+    let batches = mark.into_iter().chain(first).map(Ok).chain(rest);
+    let parts = batches.map(|batch| batch.map(|bytes| ResponseBody::Bytes(bytes.into())));
+    let body = ResponseBody::Parts(Box::new(parts), None);
     Ok(Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", CSV)
         .with_header("Content-Disposition", format!("attachment; filename={filename}")))

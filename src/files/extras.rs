@@ -3,6 +3,8 @@
 mod handlers;
 mod statements;
 
+pub use handlers::distinct_ids;
+
 use crate::request::endpoint::Feature::PublicList;
 use crate::request::endpoint::Handler::SignedIn;
 use crate::request::endpoint::{Endpoint, at};

@@ -61,6 +61,7 @@ pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response,
         content_type: file.content_type,
         size: draft.size(),
         hash,
+        crc32: draft.crc32(),
         is_utf8: draft.is_utf8(),
         description: file.description,
         address: context.db.address,
@@ -204,7 +205,7 @@ pub fn show(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
     let id = context.path_id()?;
     let file = find_readable(context, user, id)?;
     let conditions = Conditions::read(&context.request);
-    if conditions.is_known(&version_tag(file.version), file.updated_at.to_the_second())? {
+    if conditions.is_known(&version_tag(file.version), Some(file.updated_at.to_the_second()))? {
         return Ok(with_version(Response::empty(304), &file));
     }
     metadata_response(200, &file)
@@ -226,17 +227,22 @@ pub fn download_response(
     // Of the content of a response that has none, it only matters that it is there.
     let is_head = context.request.method() == "HEAD";
     let open = |range: Range<u64>| {
-        let (offset, length) = (range.start, range.end - range.start);
-        let part = if is_head { 0..0 } else { range };
+        let part = if is_head { 0..0 } else { range.clone() };
         // If the content is missing, the file may have been deleted since its record was read. Looking the record up
         // again turns that into a 404. A record that still exists without its content is an internal error.
         let content = storage.read(file.id, size, &file.file_hash, part);
-        Ok(match content.or_else(|lost| find().and(Err(lost)))? {
-            Content::File(file) => ResponseBody::File(FileRange { file, offset, length }),
-            Content::Stream(reader) => ResponseBody::Stream(reader, length),
-        })
+        Ok(content_body(content.or_else(|lost| find().and(Err(lost)))?, range))
     };
     file_response(&context.request, &file, file_use, open)
+}
+
+/// The body with a part of a content, which is open for reading that.
+pub fn content_body(content: Content, part: Range<u64>) -> ResponseBody {
+    let (offset, length) = (part.start, part.end - part.start);
+    match content {
+        Content::File(file) => ResponseBody::File(FileRange { file, offset, length }),
+        Content::Stream(reader) => ResponseBody::Stream(reader, length),
+    }
 }
 
 fn read_file_change(body: &mut Params) -> FileChange {

@@ -96,6 +96,7 @@ fn insert_many(
         &each(files, |file| file.key.as_ref().map(|_| file.request_hash())),
         &each(files, |file| file.is_utf8),
         &each(files, |file| &*file.folder),
+        &each(files, |file| file.crc32.cast_signed()),
     ];
     match files.len() {
         1 => db.write(sql!("files/insert_many"), params),

@@ -75,13 +75,13 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// For `GET` and `HEAD`: whether the client has already what `tag` and `modified`, a time of whole seconds, stand
-    /// for, so that the response is 304. Fails with [`Error::PreconditionFailed`] if the request is about something
+    /// For `GET` and `HEAD`: whether the client has already what `tag` and `modified`, a time of whole seconds if there
+    /// is one, stand for, so that the response is 304. Fails with [`Error::PreconditionFailed`] if the request is about something
     /// else. The order is that of RFC 9110, 13.2.2.
-    pub fn is_known(&self, tag: &str, modified: SystemTime) -> Result<bool, Error> {
+    pub fn is_known(&self, tag: &str, modified: Option<SystemTime>) -> Result<bool, Error> {
         let is_met = match (&self.if_match, self.if_unmodified_since) {
             (Some(tags), _) => tags.contain(tag),
-            (None, Some(date)) => modified <= date,
+            (None, Some(date)) => modified.is_none_or(|modified| modified <= date),
             (None, None) => true,
         };
         if !is_met {
@@ -89,7 +89,10 @@ impl<'a> Conditions<'a> {
         }
         Ok(match &self.if_none_match {
             Some(_) => self.has_seen(tag),
-            None => self.if_modified_since.is_some_and(|date| modified <= date),
+            None => self
+                .if_modified_since
+                .zip(modified)
+                .is_some_and(|(date, modified)| modified <= date),
         })
     }
 

@@ -62,40 +62,74 @@ impl FileUse {
     }
 }
 
-/// Responds with the content of `file`: 200, 206 for a range, or 304 if the client has it already. `open` makes a body
-/// of the bytes in a range of the content. Fails with [`Error::RangeNotSatisfiable`], or if `open` does.
+/// What a response carries, as a whole or a range of it.
+#[derive(Clone, Copy)]
+pub struct Representation<'a> {
+    /// The strong entity tag.
+    pub tag: &'a str,
+    /// When it was last changed, to the second.
+    pub modified: Option<SystemTime>,
+    /// In bytes.
+    pub length: u64,
+    pub content_type: &'a str,
+    /// The name under which it is saved.
+    pub name: &'a str,
+    /// The SHA-256 in hexadecimal, if it is known.
+    pub sha256: Option<&'a str>,
+}
+
+/// Responds with the content of `file`, see [`content_response`].
 pub fn file_response(
     request: &Request,
     file: &File,
     file_use: FileUse,
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
-    let (disposition, embedders) = file_use.policies();
-    // A program that downloads a file knows the name that it was sent with; whoever has a link knows the present one.
-    let name = match file_use {
-        FileUse::Download => &file.original_filename,
-        FileUse::SavedByLink | FileUse::ShownByLink => &file.filename,
+    let content = Representation {
+        tag: &format!("\"{}\"", file.file_hash),
+        // The content never changes after its upload.
+        modified: Some(file.upload_date.to_the_second()),
+        length: file.file_size as u64,
+        content_type: &file.content_type,
+        // A program that downloads a file knows the name that it was sent with; whoever has a link the present one.
+        name: match file_use {
+            FileUse::Download => &file.original_filename,
+            FileUse::SavedByLink | FileUse::ShownByLink => &file.filename,
+        },
+        sha256: Some(&file.file_hash),
     };
-    let tag = format!("\"{}\"", file.file_hash);
-    // The content never changes after its upload.
-    let modified = file.upload_date.to_the_second();
-    let response = if Conditions::read(request).is_known(&tag, modified)? {
+    content_response(request, &content, file_use, open)
+}
+
+/// Responds with `content`: 200, 206 for a range, or 304 if the client has it already. `open` makes a body of the bytes
+/// in a range of it. Fails with [`Error::RangeNotSatisfiable`], or if `open` does.
+pub fn content_response(
+    request: &Request,
+    content: &Representation,
+    file_use: FileUse,
+    open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
+) -> Result<Response, Error> {
+    let (disposition, embedders) = file_use.policies();
+    let Representation { tag, modified, .. } = *content;
+    let mut response = if Conditions::read(request).is_known(tag, modified)? {
         Response::empty(304)
     } else {
         // `Range` has a meaning for GET only (RFC 9110, 14.2).
-        let part = if request.method() == "GET" && range_applies(request, &tag, modified) {
-            parse_range(request.header("Range").unwrap_or_default(), file.file_size as u64)
+        let part = if request.method() == "GET" && range_applies(request, tag, modified) {
+            parse_range(request.header("Range").unwrap_or_default(), content.length)
         } else {
             None
         };
-        range_response(file, part, open)?
-    };
+        range_response(content, part, open)?
+    }
+    .with_header("ETag", tag.to_owned());
+    if let Some(modified) = modified {
+        response.add_header("Last-Modified", httpdate::fmt_http_date(modified));
+    }
     Ok(response
-        .with_header("ETag", tag)
-        .with_header("Last-Modified", httpdate::fmt_http_date(modified))
         .with_header("Accept-Ranges", "bytes")
         // Also in a 304, or the browser would save the cached content under its old name.
-        .with_header("Content-Disposition", content_disposition(disposition, name))
+        .with_header("Content-Disposition", content_disposition(disposition, content.name))
         .with_header("Cache-Control", "private, no-cache")
         .with_header("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         .with_header("Cross-Origin-Resource-Policy", embedders))
@@ -103,19 +137,21 @@ pub fn file_response(
 
 /// Responds with a part of the content, or with all of it.
 fn range_response(
-    file: &File,
+    content: &Representation,
     part: Option<Range<u64>>,
     open: impl FnOnce(Range<u64>) -> Result<ResponseBody, Error>,
 ) -> Result<Response, Error> {
-    let length = file.file_size as u64;
+    let length = content.length;
     let (status, range) = match part {
         None => (200, 0..length),
         Some(part) if part.is_empty() => return Err(Error::RangeNotSatisfiable(length)),
         Some(part) => (206, part),
     };
     let mut response = Response { status, headers: Vec::new(), body: open(range.clone())? }
-        .with_header("Content-Type", file.content_type.clone())
-        .with_header("Repr-Digest", repr_digest(&file.file_hash));
+        .with_header("Content-Type", content.content_type.to_owned());
+    if let Some(hash) = content.sha256 {
+        response.add_header("Repr-Digest", repr_digest(hash));
+    }
     if status == 206 {
         let (first, last) = (range.start, range.end - 1);
         response.add_header("Content-Range", format!("bytes {first}-{last}/{length}"));
@@ -131,9 +167,9 @@ fn repr_digest(hash: &str) -> String {
 }
 
 /// Whether `Range` is to be honoured: `If-Range` is absent, or it names the current content (RFC 9110, 13.1.5).
-fn range_applies(request: &Request, tag: &str, modified: SystemTime) -> bool {
+fn range_applies(request: &Request, tag: &str, modified: Option<SystemTime>) -> bool {
     request.header("If-Range").is_none_or(|known| {
-        known == tag || httpdate::parse_http_date(known).is_ok_and(|date| date == modified)
+        known == tag || httpdate::parse_http_date(known).is_ok_and(|date| Some(date) == modified)
     })
 }
 

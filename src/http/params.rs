@@ -236,7 +236,7 @@ impl Params {
     pub fn list<T>(
         &mut self,
         name: &'static str,
-        rule: fn(&[&str]) -> Result<Vec<T>, Problem>,
+        rule: impl FnOnce(&[&str]) -> Result<Vec<T>, Problem>,
     ) -> Option<Vec<T>> {
         self.value(name, |value| {
             let items = value.as_array().ok_or(problems::NOT_A_LIST)?;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
+use log::Level;
 use serde::Serialize;
 use serde_json::json;
 
@@ -30,14 +31,22 @@ pub enum ResponseBody {
     File(FileRange),
     /// A body of so many bytes, which are read while they are sent. The reader fails rather than end early.
     Stream(Box<dyn Read + Send>, u64),
-    /// A body of unknown length.
-    Batches(Box<BodyBatches>),
+    /// A body of parts, and its length, unless that is unknown.
+    Parts(Box<BodyParts>, Option<u64>),
 }
 
-/// The parts of a body of unknown length, of which none should be longer than 256 KiB. Each is made once the one before
-/// has been sent. After a failure the transfer must end without its last chunk, so that no client takes a part for the
-/// whole; whoever makes the parts logs it. They are dropped when the response has ended, or the connection has broken.
-pub type BodyBatches = dyn Iterator<Item = io::Result<Vec<u8>>> + Send;
+/// The parts of a body, which have no parts themselves, and of which none should have more than 256 KiB in memory. Each is
+/// made once the one before has been sent. After a failure the transfer must end early, so that no client takes a part
+/// for the whole; whoever makes the parts logs it, see [`broken_off`]. They are dropped when the response has ended, or
+/// the connection has broken.
+pub type BodyParts = dyn Iterator<Item = io::Result<ResponseBody>> + Send;
+
+/// Logs why the parts of a body end early, and returns what whoever sends them is told.
+pub fn broken_off(what: &str, error: &Error) -> io::Error {
+    let level = if error.status() < 500 { Level::Warn } else { Level::Error };
+    log::log!(level, "{what} broke off: {}", error.cause());
+    io::Error::other("the body broke off")
+}
 
 /// The bytes of `file` that are still to be sent. The file's own offset is neither used nor changed.
 #[derive(Debug)]
@@ -48,6 +57,18 @@ pub struct FileRange {
     pub offset: u64,
     /// The length of the range in bytes. A file that ends before that is an error of whoever sends it.
     pub length: u64,
+}
+
+impl ResponseBody {
+    /// The length in bytes, if it is known.
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
+            ResponseBody::File(range) => Some(range.length),
+            ResponseBody::Stream(_, length) => Some(*length),
+            ResponseBody::Parts(_, length) => *length,
+        }
+    }
 }
 
 impl FileRange {

@@ -1,6 +1,5 @@
-//! Links to files: their owners make, list and end them, and whoever has one downloads the file.
+//! Links to files: their owners make, list and end them.
 
-use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 use base64::Engine;
@@ -10,15 +9,17 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::statements::{self, FileLink, LinkHash, LinkedFile, NewFileLink};
+use super::statements::{self, FileLink, LinkHash, NewFileLink, Several};
+use crate::archive::{archive_name, not_empty};
 use crate::auth::random_bytes;
-use crate::error::Error;
-use crate::files::handlers::download_response;
-use crate::http::file_response::FileUse;
+use crate::error::{Error, FieldError, FieldLocation};
+use crate::files::extras::distinct_ids;
+use crate::folders::path;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
-use crate::model::file::File;
-use crate::model::rules;
+use crate::model::file::folder_path;
+use crate::model::qr::qr_svg;
+use crate::model::{problems, rules};
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, json_body};
 
@@ -30,11 +31,30 @@ const PATH_SEGMENT: &AsciiSet =
 const MINUTES: RangeInclusive<i64> = 1..=43_200;
 const DEFAULT_MINUTES: i64 = 24 * 60;
 
-/// Reads the lifetime of a new link, and whether browsers show the file.
-fn read_link(body: &mut Params) -> NewFileLink {
+/// Most files of a link that names them one by one.
+const MAX_FILES: usize = 100;
+
+/// Reads the lifetime of a new link, whether browsers show the file, and whether the response has a QR code.
+fn read_link(body: &mut Params) -> (NewFileLink, bool) {
     // The range fits 32 bits.
     let minutes = body.integer("expires_in_minutes", DEFAULT_MINUTES, MINUTES) as i32;
-    NewFileLink { minutes, inline: body.boolean("inline").unwrap_or(false) }
+    let link = NewFileLink { minutes, inline: body.boolean("inline").unwrap_or(false) };
+    (link, body.boolean("qr").unwrap_or(false))
+}
+
+/// Reads what a new link is to: files, or a folder.
+fn read_several(body: &mut Params) -> Option<Several> {
+    let folder = body.optional("folder", |text| not_empty(text).and_then(path::folder));
+    let files = body.list("files", |texts| distinct_ids(texts, MAX_FILES));
+    let problem = match (body.has("files"), body.has("folder")) {
+        (false, false) => problems::MISSING,
+        (true, true) => problems::value_error("Must not be given together with another target"),
+        _ => return folder.map(Several::Folder).or(files.map(Several::Files)),
+    };
+    for name in ["files", "folder"] {
+        body.add_error(name, problem.clone());
+    }
+    None
 }
 
 /// A link with its secret part.
@@ -44,21 +64,63 @@ struct CreatedLink {
     stored: FileLink,
     /// The path that downloads the file. No later response contains it.
     url: String,
-    /// The same, followed by the file's name, under which programs save what they download.
+    /// The same, followed by a name under which programs save what they download.
     named_url: String,
+    /// The address as a QR code, if one was asked for; `None` if the settings do not say what the address is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qr_svg: Option<Option<String>>,
+}
+
+/// The token of a new link: 256 random bits, in 43 characters that need no escape in a path.
+fn new_token() -> Result<String, Error> {
+    Ok(URL_SAFE_NO_PAD.encode(random_bytes::<32>()?))
+}
+
+/// A link that was made, to what is saved under this name.
+fn created(
+    context: &RequestContext,
+    stored: FileLink,
+    token: &str,
+    name: &str,
+    has_qr: bool,
+) -> Result<CreatedLink, Error> {
+    let config = &context.app.config;
+    let url = format!("/api/v1/links/{token}");
+    let page = if config.console { format!("/console/link#{token}") } else { url.clone() };
+    let qr = || config.public_url.as_deref().map(|origin| qr_svg(&format!("{origin}{page}")));
+    let qr_svg = has_qr.then(|| qr().transpose()).transpose()?;
+    let named_url = format!("{url}/{}", utf8_percent_encode(name, PATH_SEGMENT));
+    Ok(CreatedLink { stored, url, named_url, qr_svg })
 }
 
 /// `POST /api/v1/uploads/{file_id}/links`: makes a link to the user's own file. Only this response holds it.
 pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let file = context.path_id()?;
-    let wanted = json_body(context, user)?.read(read_link)?;
-    // 256 random bits: 43 characters that need no escape in a path.
-    let token = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
+    let (wanted, has_qr) = json_body(context, user)?.read(read_link)?;
+    let token = new_token()?;
     let (owner, hash) = ((user.id(), user.credentials_version), token_hash(&token));
     let (stored, filename) = statements::insert(&context.db, file, owner, &wanted, &hash)?;
-    let url = format!("/api/v1/links/{token}");
-    let named_url = format!("{url}/{}", utf8_percent_encode(&filename, PATH_SEGMENT));
-    response::json(201, &CreatedLink { stored, url, named_url })
+    response::json(201, &created(context, stored, &token, &filename, has_qr)?)
+}
+
+/// `POST /api/v1/links`: makes a link to several files of the user, or to all that lies in a folder at the time of each
+/// request. Only this response holds it.
+pub fn create_to_several(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
+    let body = json_body(context, user)?;
+    let (several, (wanted, has_qr)) = body.read(|body| (read_several(body), read_link(body)))?;
+    let several = several.ok_or_else(|| Error::Internal("a link to nothing".into()))?;
+    let token = new_token()?;
+    let (owner, hash) = ((user.id(), user.credentials_version), token_hash(&token));
+    let stored = statements::insert_to_several(&context.db, &several, owner, &wanted, &hash)?;
+    let (folder, files) = match &several {
+        Several::Folder(folder) => (Some(&**folder), None),
+        Several::Files(files) => (None, Some(files.len())),
+    };
+    let link = created(context, stored, &token, &archive_name(folder), has_qr)?;
+    let mut body = json!(link);
+    body["files"] = json!(files);
+    body["folder"] = json!(folder.map(folder_path));
+    response::json(201, &body)
 }
 
 /// `GET /api/v1/uploads/{file_id}/links`: the live links to the user's own file, newest first.
@@ -82,68 +144,21 @@ pub fn list_own(context: &mut RequestContext, user: &SignedIn) -> Result<Respons
     response::json(200, &json!({ "links": links }))
 }
 
-/// `GET /api/v1/links/{token}`, also with a name after it: the content of the file that a link is to, or a range of it,
-/// for anyone, or with `about` what there is to know of it. A link that is unknown, has ended or was never one is
-/// answered alike.
-pub fn download(context: &mut RequestContext) -> Result<Response, Error> {
-    let token = context.path_params.first().map(|param| &*param.text);
-    let hash = token_hash(token.unwrap_or_default());
-    let is_about = context.request.query().read(|query| query.filter("about", rules::boolean))?;
-    if is_about == Some(true) {
-        return about(&find_file(context, &hash)?);
-    }
-    let used = Cell::new(None);
-    let response = download_response(context, || {
-        let LinkedFile { mut file, is_utf8, link_id, inline, is_first_use, .. } =
-            find_file(context, &hash)?;
-        used.set(is_first_use.then_some(link_id));
-        // Browsers take a text for windows-1252, unless its first bytes or this say something else.
-        if inline && is_utf8 && file.content_type == "text/plain" {
-            file.content_type += "; charset=utf-8";
-        }
-        Ok((file, if inline { FileUse::ShownByLink } else { FileUse::SavedByLink }))
-    })?;
-    if let Some(link) = used.get().filter(|_| context.request.method() == "GET") {
-        statements::record_use(&context.db, link);
-    }
-    Ok(response)
-}
-
-/// Finds the file of a link. It is `inline` only if browsers show it safely.
-fn find_file(context: &RequestContext, hash: &LinkHash) -> Result<LinkedFile, Error> {
-    let takes_html = context.request.takes_html();
-    let found = statements::find_file(&context.db, hash).map_err(|error| match error {
-        Error::LinkNotFound => Error::LinkEnded { takes_html },
-        other => other,
-    })?;
-    let file = found.file.with_listed_type(&context.app.config.allowed_upload_types);
-    let inline = found.inline && is_shown_safely(&file.content_type);
-    Ok(LinkedFile { file, inline, ..found })
-}
-
-/// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in
-/// which scripts can stand, as in SVG.
-fn is_shown_safely(name: &str) -> bool {
-    name == "text/plain"
-        || name
-            .strip_prefix("image/")
-            .is_some_and(|kind| !kind.starts_with("svg") && !kind.ends_with("+xml"))
-}
-
-/// What whoever has a link may know of the file before downloading it.
-fn about(found: &LinkedFile) -> Result<Response, Error> {
-    let LinkedFile { file, inline, created_at, expires_at, sender, .. } = found;
-    let File { filename, file_size, content_type, .. } = file;
-    let body = json!({
-        "filename": filename, "file_size": file_size, "content_type": content_type, "created_at": created_at,
-        "expires_at": expires_at, "inline": inline, "sender": sender
-    });
-    response::json(200, &body)
+/// `DELETE /api/v1/links/{link_id}`: ends one link of the user, whatever it is to.
+pub fn end(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
+    let id = context.path_params.first().map(|param| rules::uuid(&param.text));
+    let invalid = |problem| {
+        let (location, field) = (FieldLocation::Path, Some("link_id"));
+        Error::Invalid(vec![FieldError { location, field, problem }])
+    };
+    let id = id.transpose().map_err(invalid)?.ok_or(Error::LinkNotFound)?;
+    statements::end(&context.db, user.id(), id)?;
+    Ok(Response::empty(204))
 }
 
 /// The hash under which the token of a link is stored. It is looked up for every text that stands in its place, so that
 /// one which cannot be a token takes the same work. One hash without a salt is enough, because nobody can guess 256
 /// random bits.
-fn token_hash(token: &str) -> LinkHash {
+pub fn token_hash(token: &str) -> LinkHash {
     Sha256::digest(token.as_bytes()).into()
 }

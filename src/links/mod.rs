@@ -1,6 +1,8 @@
-//! Links to files: whoever has a link can download the file, without an account.
+//! Links to a file, to several, or to a folder: whoever has a link can download the files, without an account.
 
+mod download;
 mod handlers;
+mod several;
 mod statements;
 
 use crate::request::endpoint::Handler::{Anyone, SignedIn};
@@ -16,9 +18,12 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),
         ("GET", ["links"]) => at("/links", SignedIn(handlers::list_own)),
-        // What may follow is the name under which programs save the file, in place of the secret.
-        ("GET", ["links", _] | ["links", _, _]) =>
-            at("/links/{token}", Anyone(handlers::download)).limit(Links).without_key(),
+        ("POST", ["links"]) => at("/links", SignedIn(handlers::create_to_several)),
+        ("DELETE", ["links", _]) => at("/links/{token}", SignedIn(handlers::end)),
+        ("GET", ["links", _]) => at("/links/{token}", Anyone(download::open)).limit(Links).without_key(),
+        // What may follow is one of several files, or the name under which programs save what they download.
+        ("GET", ["links", _, _] | ["links", _, _, _]) =>
+            at("/links/{token}/{file_id}", Anyone(download::open)).limit(Links).without_key(),
         _ => return None,
     };
     Some(endpoint)

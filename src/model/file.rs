@@ -144,6 +144,8 @@ pub struct NewFile {
     pub size: u64,
     /// SHA-256 of the content, hexadecimal.
     pub hash: String,
+    /// CRC-32 of the content.
+    pub crc32: u32,
     /// Whether all of the content is UTF-8 without NUL.
     pub is_utf8: bool,
     pub description: Option<String>,

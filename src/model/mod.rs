@@ -14,6 +14,8 @@ pub mod page;
 #[cfg(feature = "extras")]
 pub mod position;
 pub mod problems;
+#[cfg(feature = "extras")]
+pub mod qr;
 pub mod rules;
 pub mod second_factor;
 pub mod signature;

@@ -5,6 +5,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "extras")]
+use super::link_permits::LinkPermits;
 use super::permits::Permits;
 use super::sessions::SessionLookups;
 #[cfg(feature = "extras")]
@@ -54,6 +56,8 @@ pub struct App {
     pub provider: Option<Provider>,
     pub permits: Permits,
     #[cfg(feature = "extras")]
+    pub link_permits: LinkPermits,
+    #[cfg(feature = "extras")]
     pub waiters: Arc<Waiters>,
     /// The token buckets of all rate limits.
     pub buckets: Buckets,
@@ -92,6 +96,8 @@ impl App {
             hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
             // One connection is left for everything else, if there are more.
             permits: Permits::new(cores.min(db.pool.max_open() - 1).max(1)),
+            #[cfg(feature = "extras")]
+            link_permits: LinkPermits::new(),
             #[cfg(feature = "extras")]
             waiters: Arc::new(Waiters::new()),
             buckets: Buckets::new(),

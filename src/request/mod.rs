@@ -8,7 +8,8 @@
 //! - `context`: one request
 //! - `app`: all that lives longer than a request
 //! - `sessions`, `personal_token`: find the user of an access token or of a personal access token
-//! - `permits`: how many exports and searches one user or network may run at a time
+//! - `permits`, `link_permits`: how many exports and searches one user or network may run at a time, and how many long
+//!   lists by links
 //! - `waiters`: requests that wait for changes of files
 
 pub mod app;
@@ -16,6 +17,8 @@ pub mod context;
 pub mod endpoint;
 pub mod identity;
 pub mod limits;
+#[cfg(feature = "extras")]
+pub mod link_permits;
 pub mod permits;
 #[cfg(feature = "extras")]
 pub mod personal_token;

@@ -5,7 +5,7 @@ use super::context::RequestContext;
 use crate::error::{Error, TokenProblem};
 
 /// The endpoints that accept one.
-const ACCEPTED: [&str; 1] = ["/uploads/{file_id}/download"];
+const ACCEPTED: [&str; 2] = ["/uploads/{file_id}/download", "/uploads/zip"];
 
 /// The view token of a request, if its endpoint accepts one and the request has no `Authorization`.
 pub fn of(context: &RequestContext) -> Option<String> {

@@ -7,13 +7,14 @@ use serde_json::json;
 
 use super::code;
 use super::statements;
-use super::totp::{Code, TotpSecret, qr_svg, recovery_code};
+use super::totp::{Code, TotpSecret, recovery_code};
 use crate::accounts::proof::{Proof, check_password, read_proof};
 use crate::auth::random_bytes;
 use crate::error::{Error, Forbidden};
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
 use crate::model::audit::RefusedAction;
+use crate::model::qr::qr_svg;
 use crate::model::rules;
 use crate::model::second_factor::AcceptedCode;
 use crate::model::timestamp::unix_time;

@@ -1,10 +1,7 @@
 //! The second factor: one-time passwords by time (TOTP, RFC 6238) with the parameters that every authenticator app
 //! knows, SHA-1, six digits and steps of 30 seconds, and the recovery codes that serve in their place.
 
-use std::fmt::Write;
-
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use qrcodegen::{QrCode, QrCodeEcc};
 use sha2::{Digest, Sha256};
 use totp_rs::{Algorithm, Builder};
 use uuid::Uuid;
@@ -24,9 +21,6 @@ const CODE_DIGITS: usize = 6;
 const STEP: u64 = 30;
 /// What an authenticator app calls the service.
 const ISSUER: &str = "Cloakroom";
-
-/// The empty border that the standard asks for around a QR code, in modules (ISO/IEC 18004, 6.3.8).
-const QR_BORDER: i32 = 4;
 
 /// The secret that the service shares with the user's authenticator app.
 pub struct TotpSecret(pub [u8; SECRET_BYTES]);
@@ -72,31 +66,6 @@ impl TotpSecret {
         // Unix time in steps is far below the largest number.
         totp.check(code, now).map(u64::cast_signed)
     }
-}
-
-/// The QR code of a text, as SVG without a size of its own. A row of dark modules beside each other is one rectangle.
-/// Fails if the text is longer than a QR code can hold, 2,331 bytes.
-pub fn qr_svg(text: &str) -> Result<String, Error> {
-    let code = QrCode::encode_text(text, QrCodeEcc::Medium);
-    let code = code.map_err(|e| Error::Internal(format!("QR code: {e}")))?;
-    let mut dark = String::new();
-    for y in 0..code.size() {
-        let mut x = 0;
-        while x < code.size() {
-            let width = (x..code.size()).take_while(|x| code.get_module(*x, y)).count() as i32;
-            if width > 0 {
-                // Writing to a string never fails.
-                let _ = write!(dark, "M{} {}h{width}v1h-{width}z", x + QR_BORDER, y + QR_BORDER);
-            }
-            x += width + 1;
-        }
-    }
-    let side = code.size() + 2 * QR_BORDER;
-    let head = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}" shape-rendering="crispEdges">"#
-    );
-    let light = format!(r##"<path fill="#fff" d="M0 0h{side}v{side}h-{side}z"/>"##);
-    Ok([head, light, format!(r#"<path d="{dark}"/></svg>"#)].concat())
 }
 
 /// What a user sends as a code.

@@ -328,6 +328,8 @@ fn begin_stop(app: &App) -> Duration {
     log::info!("stopping: open requests are finished");
     supervisor::stopping(app.config.max_stop);
     app.permits.close();
+    #[cfg(feature = "extras")]
+    app.link_permits.close();
     app.hasher.queue.close();
     #[cfg(feature = "extras")]
     app.waiters.close();

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::client_stream::ClientStream;
 use super::limits::{BODY_CHUNK, FILE_CHUNK, MAX_IDLE_WRITE_BUFFER};
-use crate::http::response::{BodyBatches, FileRange, Response, ResponseBody, names_of_status};
+use crate::http::response::{BodyParts, FileRange, Response, ResponseBody, names_of_status};
 
 /// The facts about a request and its connection that decide the framing of the response.
 pub struct ResponseOptions {
@@ -40,12 +40,7 @@ impl ResponseWriter {
         self.out.clear();
         self.start_head(&response)?;
         let never_has_body = matches!(response.status, 204 | 304);
-        let length = match &response.body {
-            ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
-            ResponseBody::File(range) => Some(range.length),
-            ResponseBody::Stream(_, length) => Some(*length),
-            ResponseBody::Batches(_) => None,
-        };
+        let length = response.body.length();
         // A body that has neither a length nor chunks ends where the connection is closed.
         let chunked = length.is_none() && !options.is_http_1_0;
         let keep_alive = options.keep_alive && (length.is_some() || chunked || options.omit_body);
@@ -63,10 +58,8 @@ impl ResponseWriter {
         self.out.extend_from_slice(b"\r\n");
         match response.body {
             _ if never_has_body || options.omit_body => stream.write(&self.out)?,
-            ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes)?,
-            ResponseBody::File(range) => self.send_file(stream, range)?,
-            ResponseBody::Stream(reader, length) => self.send_stream(stream, reader, length)?,
-            ResponseBody::Batches(body) => self.send_batches(stream, body, chunked)?,
+            ResponseBody::Parts(parts, _) => self.send_parts(stream, parts, chunked)?,
+            whole => self.send_part(stream, whole)?,
         }
         self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
         Ok(keep_alive)
@@ -85,6 +78,16 @@ impl ResponseWriter {
             }
         }
         Ok(())
+    }
+
+    /// Sends a body, or a part of one, that has no parts.
+    fn send_part(&mut self, stream: &mut ClientStream, part: ResponseBody) -> io::Result<()> {
+        match part {
+            ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes),
+            ResponseBody::File(range) => self.send_file(stream, range),
+            ResponseBody::Stream(reader, length) => self.send_stream(stream, reader, length),
+            ResponseBody::Parts(..) => Err(io::Error::other("a part of a body has parts")),
+        }
     }
 
     /// How many bytes of a body may be buffered beside those that are.
@@ -152,22 +155,28 @@ impl ResponseWriter {
         Ok(count)
     }
 
-    /// Sends a body of unknown length: each batch as a chunk, or without chunks up to the end of the connection.
-    fn send_batches(
+    /// Sends a body of parts: each as a chunk, or without chunks up to the end of the body or of the connection. Without
+    /// chunks short parts leave together with the next one.
+    fn send_parts(
         &mut self,
         stream: &mut ClientStream,
-        body: Box<BodyBatches>,
+        parts: Box<BodyParts>,
         chunked: bool,
     ) -> io::Result<()> {
-        for batch in body {
-            let batch = batch?;
-            // A chunk of no bytes would be the last one.
-            if chunked && !batch.is_empty() {
-                write!(self.out, "{:x}\r\n", batch.len())?;
-                self.send_bytes(stream, &batch)?;
-                self.out.extend_from_slice(b"\r\n");
-            } else {
-                self.send_bytes(stream, &batch)?;
+        for part in parts {
+            let part = part?;
+            match (part.length(), &part) {
+                // A chunk of no bytes would be the last one.
+                (Some(0), _) => {}
+                (Some(length), _) if chunked => {
+                    write!(self.out, "{length:x}\r\n")?;
+                    self.send_part(stream, part)?;
+                    self.out.extend_from_slice(b"\r\n");
+                }
+                (_, ResponseBody::Bytes(bytes)) if bytes.len() < self.free() => {
+                    self.out.extend_from_slice(bytes);
+                }
+                _ => self.send_part(stream, part)?,
             }
         }
         if chunked {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::RequestHandler;
 use super::shutdown::ShutdownSignal;
 use crate::http::body::Body;
-use crate::http::response::{BodyBatches, Response, ResponseBody};
+use crate::http::response::{BodyParts, Response, ResponseBody};
 
 /// How often the server checks whether it is to stop.
 const POLL_PERIOD: Duration = Duration::from_millis(200);
@@ -81,8 +81,14 @@ fn into_rouille(response: Response) -> rouille::Response {
             rouille::ResponseBody::from_reader_and_size(reader, length as usize)
         }
         // A failure ends this one as if it were whole, too.
-        ResponseBody::Batches(body) => {
-            rouille::ResponseBody::from_reader(BatchReader { batch: Cursor::default(), body })
+        ResponseBody::Parts(parts, length) => {
+            let reader = PartReader { part: Box::new(io::empty()), parts };
+            match length {
+                Some(length) => {
+                    rouille::ResponseBody::from_reader_and_size(reader, length as usize)
+                }
+                None => rouille::ResponseBody::from_reader(reader),
+            }
         }
     };
     let headers = response.headers.into_iter().map(|(name, value)| (name.into(), value));
@@ -94,20 +100,25 @@ fn into_rouille(response: Response) -> rouille::Response {
     }
 }
 
-/// A body of batches as `rouille` reads it.
-struct BatchReader {
-    batch: Cursor<Vec<u8>>,
-    body: Box<BodyBatches>,
+/// A body of parts as `rouille` reads it.
+struct PartReader {
+    part: Box<dyn Read + Send>,
+    parts: Box<BodyParts>,
 }
 
-impl Read for BatchReader {
+impl Read for PartReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.batch.position() == self.batch.get_ref().len() as u64 {
-            match self.body.next().transpose()? {
-                Some(batch) => self.batch = Cursor::new(batch),
-                None => return Ok(0),
+        loop {
+            let count = self.part.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            self.part = match self.parts.next().transpose()? {
+                Some(ResponseBody::Bytes(bytes)) => Box::new(Cursor::new(bytes)),
+                Some(ResponseBody::File(range)) => Box::new(range),
+                Some(ResponseBody::Stream(reader, _)) => reader,
+                Some(ResponseBody::Parts(..)) | None => return Ok(0),
             }
         }
-        self.batch.read(buffer)
     }
 }

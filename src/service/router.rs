@@ -18,8 +18,8 @@ use crate::request::endpoint::{Endpoint, at};
 use crate::{accounts, exports, files, sign_in};
 #[cfg(feature = "extras")]
 use crate::{
-    audit, changes, confirmation, folders, links, personal_tokens, provider, second_factor,
-    sessions, undo,
+    archive, audit, changes, confirmation, folders, links, personal_tokens, provider,
+    second_factor, sessions, undo,
 };
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
@@ -130,6 +130,7 @@ const EXTRAS: &[Route] = &[
     undo::route,
     folders::route,
     links::route,
+    archive::route,
     changes::route,
     audit::route,
     provider::route,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use flate2::Crc;
 use rustix::fs::{Advice, fadvise};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -25,6 +26,7 @@ pub struct Draft {
     /// The destination of the complete content.
     contents: Arc<dyn Contents>,
     hash: Sha256,
+    crc: Crc,
     text: Utf8Check,
     size: u64,
     /// Whether there is a record already, so that a file of this name counts as the content.
@@ -63,6 +65,7 @@ impl Draft {
             path,
             contents,
             hash: Sha256::new(),
+            crc: Crc::new(),
             text: Utf8Check::default(),
             size: 0,
             is_recorded,
@@ -95,6 +98,7 @@ impl Draft {
     /// Counts, hashes and checks `bytes` without storing them, for a content that is not kept.
     pub fn skip(&mut self, bytes: &[u8]) {
         self.hash.update(bytes);
+        self.crc.update(bytes);
         self.text.add(bytes);
         self.size += bytes.len() as u64;
     }
@@ -102,6 +106,11 @@ impl Draft {
     /// Whether what was written so far is UTF-8 without NUL.
     pub fn is_utf8(&self) -> bool {
         self.text.is_utf8(false)
+    }
+
+    /// The CRC-32 of what was written so far, by which archives are checked.
+    pub fn crc32(&self) -> u32 {
+        self.crc.sum()
     }
 
     /// The file that is written until the content is complete.

@@ -238,8 +238,8 @@ impl Import<'_> {
             chown(draft.path(), Some(data.uid()), Some(data.gid())).map_err(refusal)?;
         }
         check(io::copy(reader, &mut draft).map_err(refusal)?)?;
-        let (id, user, hash, is_utf8) = (draft.id(), self.owner, draft.commit()?, draft.is_utf8());
-        let file = NewFile { id, user, hash, is_utf8, ..new };
+        let (id, user, crc32, is_utf8) = (draft.id(), self.owner, draft.crc32(), draft.is_utf8());
+        let file = NewFile { id, user, hash: draft.commit()?, crc32, is_utf8, ..new };
         let quotas = FileQuotas::of(self.config);
         let recorded = record::record(&self.uploads, &self.db, &Arc::new(file), &quotas);
         // As that of an upload: where it is unknown whether there is a record, the sweep finds the content.

@@ -49,13 +49,13 @@ fn read_ids(body: &mut Params) -> Vec<Uuid> {
     if !body.has("ids") {
         body.add_error("ids", problems::MISSING);
     }
-    body.list("ids", file_ids).unwrap_or_default()
+    body.list("ids", |texts| distinct_ids(texts, MAX_FILES)).unwrap_or_default()
 }
 
-/// From one to [`MAX_FILES`] ids of files, of which no two are the same.
-fn file_ids(texts: &[&str]) -> Result<Vec<Uuid>, Problem> {
-    if texts.len() > MAX_FILES {
-        return Err(problems::too_many_items(MAX_FILES));
+/// From one to `max` ids of files, of which no two are the same.
+pub fn distinct_ids(texts: &[&str], max: usize) -> Result<Vec<Uuid>, Problem> {
+    if texts.len() > max {
+        return Err(problems::too_many_items(max));
     }
     let ids = texts.iter().map(|text| rules::uuid(text)).collect::<Result<Vec<_>, _>>()?;
     match ids.iter().collect::<HashSet<_>>().len() {

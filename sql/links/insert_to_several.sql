@@ -1,0 +1,29 @@
+-- Stores a link to files $1 of user $2, or to folder $3: one of the two is null. $4: the version of the credentials
+-- that the request's sender was authenticated with, null if there is none; $5: id; $6: hash of the token; $7: whether
+-- browsers show files; $8: lifetime in minutes; $9: the most live links of a user; $10, $11: address and request id of
+-- the event. No row means that the user's account is no longer as it was. Otherwise the row says whether all of these
+-- files are the user's; if they are and there is no id, there are too many links.
+-- Locks are taken as by links/insert.sql, and for its reasons. A file that was deleted while this waited for that of
+-- the user's row is none of the user's any more.
+WITH owner AS MATERIALIZED (
+    SELECT id FROM users
+    WHERE id = $2 AND credentials_version = coalesce($4, credentials_version) AND is_active AND NOT is_deleted
+    FOR NO KEY UPDATE
+), file AS MATERIALIZED (
+    SELECT files.id FROM files, owner WHERE files.id = ANY ($1::uuid[]) AND files.user_id = owner.id
+    FOR KEY SHARE OF files
+), found AS (
+    SELECT owner.id, $1 IS NULL OR (SELECT count(*) FROM file) = cardinality($1) AS are_own FROM owner
+), link AS (
+    INSERT INTO file_links (id, files, folder, user_id, token_hash, inline, expires_at)
+    SELECT $5, $1, $3, found.id, $6, $7, now() + make_interval(mins => $8) FROM found
+    WHERE are_own AND has_room_for_file_link(found.id, NULL, $9, 0)
+    RETURNING *
+), event AS (
+    INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
+    SELECT 'file.link_create', user_id, 'user', user_id, $10, $11,
+           jsonb_strip_nulls(jsonb_build_object('link_id', id, 'expires_in_minutes', $8, 'inline', inline,
+                                                'files', cardinality(files), 'folder', folder_path(folder)))
+    FROM link
+)
+SELECT are_own, link.id, link.created_at, link.expires_at, link.inline FROM found LEFT JOIN link ON true

@@ -1,0 +1,99 @@
+//! Links to several files or to a folder: the list of the files, and all of them as an archive.
+
+use serde_json::{Value, json};
+
+use super::download::{ended, record_use};
+use super::statements::FoundLink;
+use crate::archive::{self, ENTRY_MEMORY, Entry, Position, Selection, ZIP};
+use crate::error::Error;
+use crate::http::file_response::FileUse;
+use crate::http::response::{self, Response};
+use crate::model::file::folder_path;
+use crate::model::media_type::listed;
+use crate::request::context::RequestContext;
+use crate::request::link_permits::ListPermits;
+
+/// Most files in a page. A longer list needs its turn.
+const PAGE: usize = 1000;
+
+/// Whether what follows a token is the name of an archive.
+pub fn is_archive_name(segment: &str) -> bool {
+    segment.ends_with(ZIP)
+}
+
+/// The archive of the files of a link, or with `is_about` a page of their list. Browsers that open the bare link, without
+/// the name of the archive, are sent to the page of the console that shows the list.
+pub fn open(
+    context: &RequestContext,
+    found: &FoundLink,
+    is_bare: bool,
+    is_about: bool,
+) -> Result<Response, Error> {
+    if is_about {
+        return list(context, found).map_err(|error| ended(context, error));
+    }
+    if is_bare && context.app.config.console && context.request.takes_html() {
+        let token = context.path_params.first().map_or("", |param| &*param.text);
+        return Ok(Response::empty(303)
+            .with_header("Location", format!("/console/link#{token}"))
+            .with_header("Vary", "Accept"));
+    }
+    let selection = Selection::Link(found.link_id);
+    let name = archive::archive_name(found.link_folder.as_deref());
+    // The list itself says whether the link is still live.
+    let (check, turn) = (|| Ok(()), || turn(context, found));
+    let of_archive = (&*name, FileUse::SavedByLink);
+    let response = archive::archive_response(context, selection, of_archive, check, turn);
+    let response = response.map_err(|error| ended(context, error))?;
+    record_use(context, found.is_first_use.then_some(found.link_id));
+    Ok(response)
+}
+
+/// Waits for the turn of a list of many files.
+fn turn(context: &RequestContext, found: &FoundLink) -> Result<ListPermits, Error> {
+    let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
+    context.app.link_permits.list(found.link_id, network, timeout)
+}
+
+/// A page of the files of a link, with the number and the bytes of all.
+fn list(context: &RequestContext, found: &FoundLink) -> Result<Response, Error> {
+    let query = context.request.query();
+    let after = query.read(|query| query.filter("after", Position::parse))?;
+    let db = context.database_with_room((PAGE + 1) * ENTRY_MEMORY);
+    let selection = Selection::Link(found.link_id);
+    let page = |after: &Position| archive::list(&db, &selection, after, PAGE + 1);
+    let mut files = if after.is_none() { page(&Position::default())? } else { Vec::new() };
+    let total = match after {
+        None if files.len() <= PAGE => {
+            let bytes = files.iter().map(|file| file.file_size).sum();
+            (Some(files.len() as i64), Some(bytes))
+        }
+        after => {
+            let _permits = turn(context, found)?;
+            files = page(&after.unwrap_or_default())?;
+            archive::count(&db, found.link_id)?
+        }
+    };
+    let next = (files.len() > PAGE).then(|| {
+        files.truncate(PAGE);
+        files.last().map(|last| Position::after(last).cursor())
+    });
+    let about_file = |file: &Entry| -> Value {
+        let types = &context.app.config.allowed_upload_types;
+        let Entry { id, filename, file_size, content_type, .. } = file;
+        json!({
+            "id": id, "filename": filename, "folder": folder_path(&file.place), "file_size": file_size,
+            "content_type": listed(content_type, types).unwrap_or_else(|| content_type.clone())
+        })
+    };
+    let name = found.link_folder.as_deref().map(folder_path);
+    let name =
+        name.as_deref().and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
+    let FoundLink { sender, created_at, expires_at, inline, .. } = found;
+    let body = json!({
+        "name": name, "sender": sender, "created_at": created_at, "expires_at": expires_at, "inline": inline,
+        "total_files": total.0, "total_size": total.1,
+        "files": files.iter().map(about_file).collect::<Vec<_>>(), "next": next.flatten()
+    });
+    response::json(200, &body)
+}

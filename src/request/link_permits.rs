@@ -1,0 +1,66 @@
+//! Permits for lists of many files by links. They are apart from those of searches, so whoever has a link never makes its
+//! owner wait.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use crate::error::Error;
+use crate::semaphore::{Permit, Rank, Semaphore};
+
+/// How many lists run at a time of all links, and of those that one network has.
+const MAX_LISTS: usize = 4;
+const MAX_LISTS_OF_NETWORK: usize = 2;
+/// Lists that wait for one of a link, of a network, or of all.
+const MAX_WAITING: usize = 64;
+
+/// The permits of all links and networks.
+pub struct LinkPermits {
+    of_links: Arc<Semaphore<Uuid>>,
+    of_networks: Arc<Semaphore<IpAddr>>,
+    all: Arc<Semaphore>,
+}
+
+/// The permits of a list: the link's, the network's, and one of those of all. They last until they are dropped.
+pub type ListPermits = (Permit<Uuid>, Option<Permit<IpAddr>>, Permit);
+
+impl LinkPermits {
+    /// No permit is taken yet.
+    pub fn new() -> LinkPermits {
+        LinkPermits {
+            of_links: Semaphore::with_queue(Rank::Link, 1, MAX_WAITING),
+            of_networks: Semaphore::with_queue(
+                Rank::NetworkLink,
+                MAX_LISTS_OF_NETWORK,
+                MAX_WAITING,
+            ),
+            all: Semaphore::with_queue(Rank::AllLinks, MAX_LISTS, MAX_WAITING),
+        }
+    }
+
+    /// Ends all waits with [`Error::Unavailable`]. From now on a permit is given at once or not at all.
+    pub fn close(&self) {
+        self.of_links.close();
+        self.of_networks.close();
+        self.all.close();
+    }
+
+    /// Waits until no other list of the link runs, and not too many of the network and of all. Fails with
+    /// [`Error::Unavailable`] if that takes longer than `timeout`, or at once if too many wait.
+    pub fn list(
+        &self,
+        link: Uuid,
+        network: Option<IpAddr>,
+        timeout: Duration,
+    ) -> Result<ListPermits, Error> {
+        let deadline = Instant::now() + timeout;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let of_link = self.of_links.acquire(link, left()).ok_or(Error::Unavailable)?;
+        let own = |network| self.of_networks.acquire(network, left());
+        let of_network = network.map(|network| own(network).ok_or(Error::Unavailable));
+        let of_network = of_network.transpose()?;
+        Ok((of_link, of_network, self.all.acquire((), left()).ok_or(Error::Unavailable)?))
+    }
+}
