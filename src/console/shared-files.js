@@ -85,7 +85,8 @@ function rowOf(file, inline, { address, ask, refresh }) {
   return el("li", {},
     inline ? thumbnailOf(file, async () => path) : markOf(file),
     el("div", {},
-      inline ? el("a", { href: path, target: "_blank", rel: "noopener" }, nameText(name)) : nameText(name),
+      el(inline ? "a" : "span", { class: "clamp", title: name, ...(inline && { href: path, target: "_blank",
+        rel: "noopener" }) }, nameText(name)),
       el("p", { class: "small soft" }, `${typeName(type, name)} · ${formatBytes(size)}`)),
     iconButton(t.download({ name }), "download", { act: saveIt, failed: refresh }));
 }
