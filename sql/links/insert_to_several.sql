@@ -17,7 +17,7 @@ WITH owner AS MATERIALIZED (
 ), link AS (
     INSERT INTO file_links (id, files, folder, user_id, token_hash, inline, expires_at)
     SELECT $5, $1, $3, found.id, $6, $7, now() + make_interval(mins => $8) FROM found
-    WHERE are_own AND has_room_for_file_link(found.id, NULL, $9, 0)
+    WHERE are_own AND has_room_for_file_link(found.id, NULL, $9, $9)
     RETURNING *
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)

@@ -24,6 +24,11 @@ mod accounts {
     mod user_management;
 }
 
+#[cfg(feature = "extras")]
+mod archive {
+    pub mod zip;
+}
+
 mod audit {
     mod agreement;
     mod events;
@@ -116,6 +121,7 @@ mod http {
 
 mod links {
     mod access;
+    mod several;
     mod shown_text;
 }
 
