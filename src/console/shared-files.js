@@ -12,9 +12,9 @@ import { sharedFiles as t } from "./texts/shared-files.js";
 import { thumbnailOf } from "./view.js";
 
 /**
- * The parts of the page, `{ filename, sender, sent, mark, content }`, where the first is its heading. `about` is what the
- * service tells of the link at `address`, `ask(path, options)` is answered by it, or `null` where there is nothing any
- * more, and `refresh()` shows the page anew.
+ * The parts of the page, `{ filename, sender, sent, mark, content }`, where the first is its heading. `about` is what
+ * the service tells of the link at `address`, `ask(path, options)` is answered by it, or `null` where there is nothing
+ * any more, and `refresh()` shows the page anew.
  */
 export function sharedFiles(about, { address, ask, refresh }) {
   const { name, sender, total_files: total, total_size: size, expires_at: until } = about;
