@@ -29,7 +29,7 @@ export function sharedFiles(about, { address, ask, refresh }) {
     content: [
       name !== null && el("p", { class: "lead" }, count),
       total > 0 && el("div", { class: "form-actions" }, button(t.download_all({ size: formatBytes(size) }),
-        { kind: "primary", drawing: "download", act: saveAll, failed: refresh })),
+        { kind: "primary", drawing: "download", act: saveAll })),
       total === null && el("p", { class: "note" }, t.too_many),
       el("p", { class: "aside" }, oneFile.link.until, " ", timeText(until)),
       total === 0 ? el("p", { class: "note" }, t.none) : listOf(about, { address, ask, refresh }),
@@ -88,5 +88,5 @@ function rowOf(file, inline, { address, ask, refresh }) {
       el(inline ? "a" : "span", { class: "clamp", title: name, ...(inline && { href: path, target: "_blank",
         rel: "noopener" }) }, nameText(name)),
       el("p", { class: "small soft" }, `${typeName(type, name)} · ${formatBytes(size)}`)),
-    iconButton(t.download({ name }), "download", { act: saveIt, failed: refresh }));
+    iconButton(t.download({ name }), "download", { act: saveIt }));
 }

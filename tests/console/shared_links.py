@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 import browser
 from folders import folders, go, put
-from links import requests, take_copies
+from links import refuse, requests, take_copies
 from service import Refused
 
 PICTURE = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9"
@@ -179,6 +179,11 @@ def test_the_page_of_a_link_saves_one_or_all_and_shows_what_may_be_shown(page, s
     assert page.downloaded("a.txt") == b"first"
     page.activate(ALL, "button")
     assert unpacked(page, "files.zip") == {"a.txt": b"first", "b.txt": b"second", "c.png": PICTURE}
+    # What is refused is said, and the list stays as it is.
+    refuse(page, 503)
+    page.activate("Download b.txt")
+    page.see("The service is unavailable at the moment.")
+    assert names(page) == ["a.txt", "b.txt", "c.png"] and not (page.downloads / "b.txt").exists()
     # One that was deleted meanwhile is said to be gone, and the others stay.
     service.call("DELETE", f"/uploads/{files[1]['id']}", token=user.token)
     page.activate("Download b.txt")
