@@ -6,11 +6,12 @@ WITH owner AS (
 ), ended AS (
     DELETE FROM file_links l USING owner
     WHERE l.id = $1 AND l.user_id = owner.id AND l.expires_at > now()
-    RETURNING l.id, l.file_id, l.user_id
+    RETURNING l.*
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
-    SELECT 'file.link_delete', user_id, CASE WHEN file_id IS NULL THEN 'user' ELSE 'file' END,
-           coalesce(file_id, user_id), $3, $4, jsonb_build_object('link_id', id)
+    SELECT 'file.link_delete', user_id, CASE WHEN file_id IS NULL THEN 'link' ELSE 'file' END, coalesce(file_id, id),
+           $3, $4, jsonb_strip_nulls(jsonb_build_object('link_id', id, 'files', cardinality(files),
+                                                        'folder', folder_path(folder)))
     FROM ended
 )
 SELECT id FROM ended

@@ -54,5 +54,6 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER files_unlinked AFTER DELETE ON files REFERENCING OLD TABLE AS removed
+-- It comes before those that lock what all files take, because of its name.
+CREATE TRIGGER files_leave_links AFTER DELETE ON files REFERENCING OLD TABLE AS removed
 FOR EACH STATEMENT EXECUTE FUNCTION unlink_deleted_files();

@@ -17,14 +17,16 @@ use crate::http::response::{ResponseBody, broken_off};
 use crate::request::app::App;
 
 /// How many files are read at a time. Whoever reads slowly keeps what is left of a batch in memory.
-pub const BATCH: usize = 100;
+const BATCH: usize = 100;
+/// The same before the range begins, when nothing is sent.
+const SKIPPED_BATCH: usize = 1000;
 /// How old a batch may be when the next of its files has its turn.
 const MAX_AGE: Duration = Duration::from_secs(1);
 /// Files that have come since the archive was planned are left out, but no more of them in a row than this.
 const MAX_SKIPPED: usize = 1000;
 
-/// Reads a batch of files after a place, if whoever is sent the archive may still have it.
-pub type List = dyn Fn(&Position) -> Result<Vec<Entry>, Error> + Send;
+/// Reads at most so many files after a place, if whoever is sent the archive may still have it.
+pub type List = dyn Fn(&Position, usize) -> Result<Vec<Entry>, Error> + Send;
 
 /// The parts of a range of an archive. Fails once a file of it is gone or has another version, also if it has been sent
 /// already, because the directory at the end needs its record.
@@ -55,6 +57,9 @@ enum Piece {
 
 impl Body {
     pub fn new(app: Arc<App>, plan: Plan, list: Box<List>, range: Range<u64>) -> Body {
+        // A range of the directory alone needs no content.
+        let is_directory = range.start >= plan.directory.start;
+        let skipped = range.start - if is_directory { plan.directory.start } else { 0 };
         Body {
             app,
             plan,
@@ -63,10 +68,10 @@ impl Body {
             read_at: Instant::now(),
             after: Position::default(),
             place: 0,
-            is_directory: false,
+            is_directory,
             offset: 0,
             pieces: VecDeque::new(),
-            skipped: range.start,
+            skipped,
             left: range.end - range.start,
         }
     }
@@ -121,7 +126,8 @@ impl Body {
         for _ in 0..MAX_SKIPPED {
             if self.batch.len() == 0 || self.read_at.elapsed() > MAX_AGE {
                 self.read_at = Instant::now();
-                self.batch = (self.list)(&self.after)?.into_iter();
+                let size = if self.skipped > 0 { SKIPPED_BATCH } else { BATCH };
+                self.batch = (self.list)(&self.after, size)?.into_iter();
             }
             let Some(entry) = self.batch.next() else { break };
             self.after = Position::after(&entry);

@@ -131,3 +131,128 @@ fn dos_time(time: OffsetDateTime) -> (u16, u16) {
     let (hour, minute, second) = time.to_hms();
     (date, u16::from(hour) << 11 | u16::from(minute) << 5 | u16::from(second / 2))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read};
+
+    use time::macros::datetime;
+    use zip::ZipArchive;
+
+    use super::super::names::{Paths, numbered, path};
+    use super::super::statements::Entry;
+    use super::*;
+    use crate::model::timestamp::Timestamp;
+
+    #[test]
+    fn times_are_those_that_the_format_can_say() {
+        for (time, expected) in [
+            (datetime!(1979-12-31 23:59:59 UTC), (0x21, 0)),
+            (datetime!(1980-01-01 0:00 UTC), (0x21, 0)),
+            (datetime!(2026-11-29 13:45:59 UTC), (0x5d7d, 0x6dbd)),
+            (datetime!(2107-12-31 23:59:59 UTC), (0xff9f, 0xbf7d)),
+            (datetime!(2108-01-01 0:00 UTC), (0xff9f, 0xbf7d)),
+        ] {
+            assert_eq!(dos_time(time), expected, "{time}");
+        }
+    }
+
+    /// A number of 64 bits stands only where one of 32 is too small, or would say that it stands elsewhere.
+    #[test]
+    fn zip64_is_used_only_where_it_must_be() {
+        const LARGE: u64 = 0xffff_ffff;
+        let member = |size, offset| Member {
+            path: "a".into(),
+            crc32: 0,
+            size,
+            modified: datetime!(2026-01-01 0:00 UTC),
+            offset,
+        };
+        for (size, offset, header, in_directory) in [
+            (LARGE - 1, LARGE - 1, 31, 47),
+            (LARGE, 0, 51, 67),
+            (0, LARGE, 31, 59),
+            (LARGE + 1, LARGE + 1, 51, 75),
+        ] {
+            let member = member(size, offset);
+            assert_eq!(member.header().len(), header, "{size}");
+            assert_eq!(member.directory_header().len(), in_directory, "{size}, {offset}");
+        }
+        assert_eq!([end(1, LARGE - 1, 1), end(1, LARGE, 1)].map(|end| end.len()), [22, 98]);
+    }
+
+    /// Reads files from bytes, one a line: a digit, a folder, `|`, a name and, after `=`, a content.
+    fn entries(input: &[u8]) -> Vec<(Entry, Vec<u8>)> {
+        let text = String::from_utf8_lossy(input);
+        let read = |(line, number): (&str, u128)| {
+            let (path, content) = line.split_once('=').unwrap_or((line, ""));
+            let (folders, filename) = path.split_once('|').unwrap_or(("", path));
+            let folders = folders.split('/').filter(|name| !name.is_empty());
+            let mut crc = flate2::Crc::new();
+            crc.update(content.as_bytes());
+            let entry = Entry {
+                id: uuid::Uuid::from_u128(number),
+                place: folders.map(|name| format!("{name}\x01")).collect(),
+                filename: if filename.is_empty() { "x" } else { filename }.into(),
+                content_type: String::new(),
+                file_size: content.len() as i64,
+                file_hash: String::new(),
+                crc32: crc.sum().cast_signed(),
+                updated_at: Timestamp(datetime!(2026-11-29 12:00 UTC)),
+                version: 1,
+            };
+            (entry, content.as_bytes().to_vec())
+        };
+        text.lines().zip(1..).map(read).collect()
+    }
+
+    /// Another program reads what was written, and each path is one that can be unpacked beside the others.
+    fn check_archive(input: &[u8]) {
+        let entries = entries(input);
+        let mut paths = Paths::default();
+        entries.iter().for_each(|(entry, _)| paths.add(&path(entry), entry.id));
+        let mut numbers = paths.numbers();
+        let (mut bytes, mut directory, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, (entry, content)) in entries.iter().enumerate() {
+            let plain = path(entry);
+            let number = numbers.of(place, &plain);
+            let path = number.map_or(plain.clone(), |number| numbered(&plain, number));
+            names.push(path.clone());
+            let member = Member {
+                path,
+                crc32: entry.crc32.cast_unsigned(),
+                size: content.len() as u64,
+                modified: entry.updated_at.0,
+                offset: bytes.len() as u64,
+            };
+            directory.extend(member.directory_header());
+            bytes.extend(member.header());
+            bytes.extend(content);
+        }
+        let (offset, size) = (bytes.len() as u64, directory.len() as u64);
+        bytes.extend(directory);
+        bytes.extend(end(entries.len() as u16, offset, size));
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).expect("an archive");
+        assert_eq!(archive.len(), entries.len());
+        let mut seen = std::collections::HashSet::new();
+        for (place, (_, content)) in entries.iter().enumerate() {
+            let mut file = archive.by_index(place).expect("a file");
+            assert_eq!(file.name().expect("UTF-8"), names[place]);
+            let enclosed =
+                file.enclosed_name().expect("a path within the folder that it is unpacked in");
+            assert_eq!(enclosed.to_str(), Some(&*names[place]));
+            assert!(seen.insert(crate::model::text::folded(&names[place])), "{}", names[place]);
+            let mut found = Vec::new();
+            file.read_to_end(&mut found).expect("a content with this CRC-32");
+            assert_eq!(found, *content);
+        }
+        let is_folder =
+            |path: &String| names.iter().any(|other| other.starts_with(&format!("{path}/")));
+        assert!(!names.iter().any(is_folder));
+    }
+
+    #[test]
+    fn fuzz_archives() {
+        fuzz::check("archives", check_archive);
+    }
+}

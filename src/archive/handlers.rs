@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::body::{self, Body};
+use super::body::Body;
 use super::plan::{self, Plan};
 use super::statements::{ENTRY_MEMORY, Position, Selection, list};
 use crate::error::{Error, Problem};
@@ -88,9 +88,9 @@ pub fn archive_response<P>(
     let (app, client, id) = (context.app.clone(), context.client, context.id);
     content_response(&context.request, &archive, file_use, |range| {
         let of_list = app.clone();
-        let list = move |after: &Position| {
+        let list = move |after: &Position, limit: usize| {
             check()?;
-            list(&of_list.db.for_request(client, id), &selection, after, body::BATCH)
+            list(&of_list.db.for_request(client, id), &selection, after, limit)
         };
         let length = range.end - range.start;
         let body = Body::new(app, plan, Box::new(list), range);

@@ -16,8 +16,9 @@ use crate::request::endpoint::{Endpoint, at};
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
-    match (method, path) {
-        ("GET", ["uploads", "zip"]) => Some(at("/uploads/zip", SignedIn(handlers::download))),
-        _ => None,
-    }
+    let endpoint = match (method, path) {
+        ("GET", ["uploads", "zip"]) => at("/uploads/zip", SignedIn(handlers::download)),
+        _ => return None,
+    };
+    Some(endpoint)
 }

@@ -26,7 +26,7 @@ pub struct Plan {
     /// The numbers in the names of those that would be like another one, by their places.
     numbers: HashMap<usize, u32>,
     /// Where the directory is.
-    directory: Range<u64>,
+    pub directory: Range<u64>,
     /// Of the whole archive, in bytes.
     pub length: u64,
     /// The entity tag.

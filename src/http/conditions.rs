@@ -161,8 +161,15 @@ mod tests {
             (&[("If-Modified-Since", DAY_1)], met),
             (&[("If-Modified-Since", DAY_2)], known),
         ] {
-            let outcome = with(headers, |conditions| conditions.is_known("\"7\"", modified).ok());
+            let outcome =
+                with(headers, |conditions| conditions.is_known("\"7\"", Some(modified)).ok());
             assert_eq!(outcome, expected, "{headers:?}");
+        }
+        // What has no time of its last change is not compared with one.
+        for header in ["If-Unmodified-Since", "If-Modified-Since"] {
+            let headers = [(header, DAY_1)];
+            let outcome = with(&headers, |conditions| conditions.is_known("\"7\"", None).ok());
+            assert_eq!(outcome, met, "{header}");
         }
     }
 

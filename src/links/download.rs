@@ -7,6 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::handlers::token_hash;
+use super::outcome::{ended, record_use};
 use super::several;
 use super::statements::{self, FoundLink, LinkHash};
 use crate::error::Error;
@@ -54,13 +55,6 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     Ok(response)
 }
 
-/// Stores the use of a link whose content was asked for, if that is the first one in this hour.
-pub fn record_use(context: &RequestContext, link: Option<Uuid>) {
-    if let Some(link) = link.filter(|_| context.request.method() == "GET") {
-        statements::record_use(&context.db, link);
-    }
-}
-
 /// Finds a link, and the file that it is to, or that one of several. It is `inline` only if browsers show the file safely.
 fn find(context: &RequestContext, hash: &LinkHash, file: Option<Uuid>) -> Result<FoundLink, Error> {
     let found = statements::find(&context.db, hash, file).map_err(|error| ended(context, error))?;
@@ -68,14 +62,6 @@ fn find(context: &RequestContext, hash: &LinkHash, file: Option<Uuid>) -> Result
     let file = found.file.map(|file| file.with_listed_type(types));
     let is_safe = file.as_ref().is_none_or(|file| is_shown_safely(&file.content_type));
     Ok(FoundLink { file, inline: found.inline && is_safe, ..found })
-}
-
-/// The error of a request that would open a link, for people if it is a browser's.
-pub fn ended(context: &RequestContext, error: Error) -> Error {
-    match error {
-        Error::LinkNotFound => Error::LinkEnded { takes_html: context.request.takes_html() },
-        other => other,
-    }
 }
 
 /// Whether browsers may show a file of this type that anyone may have made: text, and pictures that are not XML, in

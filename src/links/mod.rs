@@ -2,9 +2,11 @@
 
 mod download;
 mod handlers;
+mod outcome;
 mod several;
 mod statements;
 
+use crate::model::rules;
 use crate::request::endpoint::Handler::{Anyone, SignedIn};
 use crate::request::endpoint::{Endpoint, at};
 use crate::request::limits::Limit::Links;
@@ -21,8 +23,10 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["links"]) => at("/links", SignedIn(handlers::create_to_several)),
         ("DELETE", ["links", _]) => at("/links/{token}", SignedIn(handlers::end)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(download::open)).limit(Links).without_key(),
-        // What may follow is one of several files, or the name under which programs save what they download.
-        ("GET", ["links", _, _] | ["links", _, _, _]) =>
+        // What may follow is the name under which programs save what they download, or one of several files, and then that.
+        ("GET", ["links", _, _]) =>
+            at("/links/{token}/{file_id}", Anyone(download::open)).limit(Links).without_key(),
+        ("GET", ["links", _, file, _]) if rules::uuid(file).is_ok() =>
             at("/links/{token}/{file_id}", Anyone(download::open)).limit(Links).without_key(),
         _ => return None,
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::download::{ended, record_use};
+use super::outcome::{ended, record_use};
 use super::statements::FoundLink;
 use crate::archive::{self, ENTRY_MEMORY, Entry, Position, Selection, ZIP};
 use crate::error::Error;

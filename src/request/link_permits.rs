@@ -64,3 +64,28 @@ impl LinkPermits {
         Ok((of_link, of_network, self.all.acquire((), left()).ok_or(Error::Unavailable)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Permits are taken at once or not at all, so that nothing waits.
+    #[test]
+    fn a_link_a_network_and_all_links_have_their_shares() {
+        let permits = LinkPermits::new();
+        let [one, other] = [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2])];
+        let list =
+            |link: u128, network| permits.list(Uuid::from_u128(link), network, Duration::ZERO).ok();
+        let first = list(1, Some(one));
+        assert!(first.is_some());
+        assert!(list(1, Some(other)).is_none(), "one at a time of a link");
+        let second = list(2, Some(one));
+        assert!(second.is_some());
+        assert!(list(3, Some(one)).is_none(), "two of a network");
+        let others = [list(3, Some(other)), list(4, None)];
+        assert!(others.iter().all(Option::is_some));
+        assert!(list(5, None).is_none(), "four of all");
+        drop(first);
+        assert!(list(1, None).is_some());
+    }
+}

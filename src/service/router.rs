@@ -219,8 +219,10 @@ mod tests {
         let mut expected: BTreeSet<String> =
             unlimited.split(' ').map(|path| format!("GET {path}")).collect();
         assert_eq!(names(|line| line.limit.is_none()), expected);
-        let by_browsers = ["/links/{token}", "/auth/oidc/start", "/auth/oidc/callback"].into_iter();
-        let by_browsers = by_browsers.take(if cfg!(feature = "oidc") { 3 } else { 1 });
+        let of_links = ["/links/{token}", "/links/{token}/{file_id}"];
+        let of_provider = ["/auth/oidc/start", "/auth/oidc/callback"];
+        let of_provider = of_provider.into_iter().filter(|_| cfg!(feature = "oidc"));
+        let by_browsers = of_links.into_iter().chain(of_provider);
         expected.extend(by_browsers.map(|path| format!("GET /api/v1{path}")));
         assert_eq!(names(|line| !line.needs_api_key), expected);
     }

@@ -121,6 +121,7 @@ mod http {
 
 mod links {
     mod access;
+    mod ends_of_several;
     mod several;
     mod shown_text;
 }

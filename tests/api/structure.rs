@@ -111,8 +111,8 @@ const LAYERS: &[&[&str]] = &[
 #[rustfmt::skip]
 const FEATURES: &[&str] = &[
     "sign_in", "accounts", "files", "exports",
-    "second_factor", "personal_tokens", "sessions", "folders", "links", "undo", "changes", "confirmation", "audit",
-    "repeats",
+    "second_factor", "personal_tokens", "sessions", "folders", "archive", "links", "undo", "changes", "confirmation",
+    "audit", "repeats",
     "provider", "without_extras", "without_provider",
 ];
 
@@ -134,7 +134,10 @@ const NAMED_FEATURES: &[(&str, &[&str])] = &[
     // It signs in, and takes the current password.
     ("provider", &["accounts", "sign_in"]),
     ("undo", &["files"]),
-    ("links", &["files"]),
+    // It has the contents of files, and the folders that they lie in.
+    ("archive", &["files", "folders"]),
+    // A link to a folder, or to several files, is to an archive of them.
+    ("links", &["archive", "files", "folders"]),
     ("changes", &["files"]),
     // The log is exported as accounts are.
     ("audit", &["exports"]),

@@ -308,7 +308,8 @@ class TheSample(unittest.TestCase):
         # Errors, because there is no service.
         service.stop()
         stopped = [link, f"/api/v1/%6Cinks/{token}", f"/{token}", f"/api/v1/link/{token}/x", f"/{encoded}",
-                   f"/links%252f{half}", f"/api/v1/uploads/{'0' * 8}/download?view={half}", "/healthz"]
+                   f"/links%252f{half}", f"/api/v1/uploads/{'0' * 8}/download?view={half}",
+                   f"/api/v1/uploads/zip?view={half}", "/healthz"]
         for target in stopped:
             self.has_status(site.ask(target)[0], 502)
         requests = len(cases) + len(unreadable) + len(others) + 1 + len(stopped)

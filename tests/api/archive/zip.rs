@@ -141,7 +141,7 @@ fn tokens_that_may_read_get_archives_and_others_do_not() {
     }
     let answer = api.get(&format!("/uploads/zip?view={view}"), Anonymous).expect(200);
     assert_eq!(answer.bytes, api.zip(&ann, ""));
-    api.get("/uploads/zip?view=nonsense", Anonymous).refused(401, "Invalid or expired token");
+    api.get("/uploads/zip?view=nonsense", Anonymous).refused(401, "Invalid token");
 }
 
 /// A download that broke goes on: the bytes of all ranges are those of the whole.
@@ -228,7 +228,7 @@ fn a_file_that_goes_or_changes_breaks_the_transfer_and_a_new_one_does_not() {
     let changes: [(&str, bool, Change); 8] = [
         ("nothing", true, |_, _, _| {}),
         ("a new file", true, |api, ann, _| drop(api.new_file_in(ann, "/f", "aa.txt"))),
-        ("published elsewhere", true, |api, ann, _| drop(api.new_file_in(ann, "/g", "x.txt"))),
+        ("a file elsewhere", true, |api, ann, _| drop(api.new_file_in(ann, "/g", "x.txt"))),
         ("the next one deleted", false, |api, ann, ids| {
             api.delete_file(ann, &ids[1]).expect(204);
         }),

@@ -41,6 +41,7 @@ fn an_event_is_written_with_its_change_or_neither_is() {
     let file = api.new_file(&ann, "a.txt", "text");
     let token = api.create_token(&ann, json!({"name": "a"})).expect(201).id();
     let link = api.create_link(&ann, &file, json!({})).expect(201).id();
+    let several = api.post("/links", &ann, json!({"files": [file]})).expect(201).id();
     let session = api.sign_in("ann").session();
     let before: String = api.database.value(STATE);
     api.database.run(
@@ -58,6 +59,8 @@ fn an_event_is_written_with_its_change_or_neither_is() {
         api.update_file(&ann, &file, json!({"filename": "c.txt"})),
         api.create_link(&ann, &file, json!({})),
         api.delete_link(&ann, &file, &link),
+        api.post("/links", &ann, json!({"folder": "/"})),
+        api.delete(&format!("/links/{several}"), &ann),
         api.delete_file(&ann, &file),
         api.export_full(&root),
         api.end_session(&ann, &session),

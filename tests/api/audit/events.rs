@@ -233,6 +233,30 @@ fn files(tour: &Tour) {
     let ended = json!({"link_id": "link"});
     tour.event(tour.delete(&one, &ann), 204, "file.link_delete by ann on file plans", ended);
     tour.step(tour.delete(&one, &ann), 404, &[]);
+    // Links to several are what their events are about, but one to a file is about that, however it is ended.
+    let made = "file.link_create by ann on link it";
+    let link = tour.post("/links", &ann, json!({"files": [file], "expires_in_minutes": 5}));
+    let details = json!({"link_id": "it", "expires_in_minutes": 5, "inline": false, "files": 1});
+    let of_files = tour.event(link, 201, made, details);
+    tour.name("several", &of_files.id());
+    let link = tour.post("/links", &ann, json!({"folder": "/shelf", "inline": true}));
+    let details =
+        json!({"link_id": "it", "expires_in_minutes": 1440, "inline": true, "folder": "/shelf"});
+    tour.event(link, 201, made, details);
+    tour.step(tour.post("/links", &mia, json!({"files": [file]})), 404, &[]);
+    let url = of_files.json()["url"].as_str().expect("a path").to_owned();
+    tour.step(tour.api.request_at_root("GET", &url), 200, &[]);
+    let one = format!("/links/{}", of_files.id());
+    tour.step(tour.delete(&one, &mia), 404, &[]);
+    let ended = json!({"link_id": "several", "files": 1});
+    tour.event(tour.delete(&one, &ann), 204, "file.link_delete by ann on link several", ended);
+    tour.step(tour.delete(&one, &ann), 404, &[]);
+    let link = tour.api.create_link(&ann, &file, json!({})).expect(201).id();
+    tour.name("other link", &link);
+    let end = tour.delete(&format!("/links/{link}"), &ann);
+    let ended = json!({"link_id": "other link"});
+    tour.event(end, 204, "file.link_delete by ann on file plans", ended);
+    tour.step(tour.api.request("GET", "/uploads/zip").by(&ann), 200, &[]);
     let restore = || tour.post(&format!("{path}/restore"), &ann, json!({}));
     tour.step(restore(), 200, &[]);
     tour.step(tour.delete(&path, &ann), 204, &["file.delete by ann on file plans"]);

@@ -94,6 +94,8 @@ fn a_read_only_database_serves_whoever_reads_and_refuses_whoever_changes_on_the_
     if has_extras() {
         // Their first use in this hour is after the change of the setting.
         let (token, link) = (api.new_token(&ann, true), api.new_link(&ann, &file));
+        let several = api.post("/links", &ann, json!({"files": [file]})).expect(201).json();
+        let several = several["url"].as_str().expect("a path").to_owned();
         readers.push((
             "personal token",
             Box::new({
@@ -108,6 +110,14 @@ fn a_read_only_database_serves_whoever_reads_and_refuses_whoever_changes_on_the_
                 move || api.open_link(&link)
             }),
         ));
+        readers.push((
+            "link to several",
+            Box::new({
+                let api = &api;
+                move || api.open_link(&several)
+            }),
+        ));
+        readers.push(("archive", Box::new(|| api.get("/uploads/zip", &ann))));
     }
     let changes: [(&str, &(dyn Fn() -> Answer + Sync)); 5] = [
         ("change", &|| api.update_me(&ann, json!({"name": "Ann"}))),
@@ -147,9 +157,9 @@ fn a_read_only_database_serves_whoever_reads_and_refuses_whoever_changes_on_the_
         for (name, read) in &readers[3..] {
             read().case(name).expect(200);
         }
-        for table in ["file_links", "personal_tokens"] {
+        for (table, used) in [("file_links", 2), ("personal_tokens", 1)] {
             wait_until(|| {
-                api.database.count(&format!("{table} WHERE last_used_at IS NOT NULL")) == 1
+                api.database.count(&format!("{table} WHERE last_used_at IS NOT NULL")) == used
             });
         }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::harness::*;
 
 /// All that [`Things`] are.
-const ALL: &str = "own other sessionless personal link reset";
+const ALL: &str = "own other sessionless personal link folder reset";
 
 /// Two processes, of which the second hashes passwords at another cost, and an administrator.
 struct World {
@@ -25,8 +25,12 @@ struct Things {
     sessionless: String,
     personal: String,
     file: String,
-    /// Made with the personal access token.
+    /// Made with the personal access token, and so are the other ones.
     link: String,
+    /// To several files, of which there is only that one.
+    several: String,
+    /// To the folder of the file.
+    folder: String,
     reset: String,
 }
 
@@ -58,8 +62,12 @@ impl World {
         let personal = api.new_token(&own, false);
         let file = api.new_file(&own, "a.txt", "text");
         let link = api.new_link(&personal, &file);
+        let [several, folder] = [json!({"files": [file]}), json!({"folder": "/"})].map(|target| {
+            let link = api.post("/links", &personal, target).expect(201).json();
+            link["url"].as_str().expect("a path").to_owned()
+        });
         let reset = api.reset_token(&format!("{name}@example.com"));
-        Things { name, own, other, sessionless, personal, file, link, reset }
+        Things { name, own, other, sessionless, personal, file, link, several, folder, reset }
     }
 
     /// Changes the user as an administrator.
@@ -84,12 +92,15 @@ impl World {
                 assert_eq!(is_accepted(api.me(tokens), 401, ended), refreshed, "{cause}");
                 refreshed
             };
+            let opens = |link: &str| is_accepted(api.open_link(link), 404, "Link not found");
+            assert_eq!(opens(&things.link), opens(&things.several), "{cause}");
             [
                 is_live(&things.own),
                 is_live(&things.other),
                 is_accepted(api.me(&things.sessionless), 401, ended),
                 is_accepted(api.me(&things.personal), 401, "Invalid token"),
-                is_accepted(api.open_link(&things.link), 404, "Link not found"),
+                opens(&things.link),
+                opens(&things.folder),
             ]
         };
         let first = accepted(&self.api);
@@ -118,7 +129,8 @@ impl World {
         assert_eq!(count("personal_tokens WHERE"), is_left("personal"), "rows of tokens, {cause}");
         // The links of an inactive account only wait.
         if cause != "a deactivation" {
-            assert_eq!(count("file_links WHERE"), is_left("link"), "rows of links, {cause}");
+            let left = 2 * is_left("link") + is_left("folder");
+            assert_eq!(count("file_links WHERE"), left, "rows of links, {cause}");
         }
     }
 }
@@ -127,15 +139,17 @@ impl World {
 type Cause = (&'static str, &'static str, fn(&World, &Things) -> Answer);
 
 /// What goes on when all sessions end, and what when one of the two does.
-const NO_SESSION: &str = "personal link reset";
-const OTHER_SESSION: &str = "other sessionless personal link reset";
-const OWN_SESSION: &str = "own sessionless personal link reset";
-const ALL_BUT_RESET: &str = "own other sessionless personal link";
+const NO_SESSION: &str = "personal link folder reset";
+const OTHER_SESSION: &str = "other sessionless personal link folder reset";
+const OWN_SESSION: &str = "own sessionless personal link folder reset";
+const ALL_BUT_RESET: &str = "own other sessionless personal link folder";
 
 const BY_THE_OWNER: [Cause; 16] = [
     ("nothing", ALL, |w, t| w.api.me(&t.own)),
     ("logout here", OTHER_SESSION, |w, t| w.second.logout_scope(&t.own, "local")),
-    ("logout elsewhere", "own personal link reset", |w, t| w.api.logout_scope(&t.own, "others")),
+    ("logout elsewhere", "own personal link folder reset", |w, t| {
+        w.api.logout_scope(&t.own, "others")
+    }),
     ("logout", NO_SESSION, |w, t| w.second.logout(&t.own)),
     ("logout everywhere", NO_SESSION, |w, t| w.api.logout_scope(&t.own, "all")),
     ("the end of another session", OWN_SESSION, |w, t| {
@@ -171,7 +185,7 @@ const BY_THE_OWNER: [Cause; 16] = [
     ("the same address and another name", ALL, |w, t| {
         w.api.update_me(&t.own, json!({"name": "Ann", "email": t.email()}))
     }),
-    ("a second factor", "own personal link reset", |w, t| {
+    ("a second factor", "own personal link folder reset", |w, t| {
         w.api.new_second_factor(&t.own, PASSWORD);
         w.api.me(&t.own)
     }),
@@ -180,7 +194,7 @@ const BY_THE_OWNER: [Cause; 16] = [
 
 const BY_OTHERS: [Cause; 16] = [
     ("an end of all sessions", NO_SESSION, |w, t| w.api.end_user_sessions(&w.root, t.own.id())),
-    ("an end of all personal tokens", "own other sessionless link reset", |w, t| {
+    ("an end of all personal tokens", "own other sessionless link folder reset", |w, t| {
         w.api.delete_user_tokens(&w.root, t.own.id())
     }),
     ("a second factor that is taken away", NO_SESSION, |w, t| {
@@ -194,7 +208,7 @@ const BY_OTHERS: [Cause; 16] = [
     ("a name and permissions", ALL, |w, t| w.change(t, json!({"name": "A", "permissions": ["x"]}))),
     ("a password that is set, the same one", "", |w, t| w.change(t, json!({"password": PASSWORD}))),
     ("a deactivation", "", |w, t| w.change(t, json!({"is_active": false}))),
-    ("a deactivation that is taken back", "link", |w, t| {
+    ("a deactivation that is taken back", "link folder", |w, t| {
         w.change(t, json!({"is_active": false})).expect(200);
         w.change(t, json!({"is_active": true}))
     }),
@@ -221,7 +235,7 @@ const BY_OTHERS: [Cause; 16] = [
         w.api.new_link(&t.own, &other);
         w.api.delete_file(&t.own, &other)
     }),
-    ("the deletion of the file", "own other sessionless personal reset", |w, t| {
+    ("the deletion of the file", "own other sessionless personal folder reset", |w, t| {
         w.api.delete_file(&t.own, &t.file)
     }),
 ];

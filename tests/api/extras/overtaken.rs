@@ -135,6 +135,10 @@ fn new_link(w: &World, user: &User) -> Answer {
     w.api.create_link(&user.own, &user.file, json!({}))
 }
 
+fn new_link_to_several(w: &World, user: &User) -> Answer {
+    w.api.post("/links", &user.own, json!({"files": [user.file]}))
+}
+
 fn delete(w: &World, user: &User) -> Answer {
     w.api.delete_user(&w.root, user.id())
 }
@@ -161,7 +165,7 @@ fn ends_the_sign_in(w: &World, user: &User, answer: Answer) -> Answer {
     answer
 }
 
-const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 13] = [
+const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 16] = [
     ("an address, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, set_email),
     ("a deletion, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, |w, user| {
         w.api.delete_me(&user.own, PASSWORD)
@@ -183,6 +187,11 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 13] = [
         w.api.create_link(&user.personal, &user.file, json!({}))
     }),
     ("a link, by the file's end", NO_FILE, 404, "File not found", LINKS, 0, new_link),
+    ("links, by a new password", NEW_PASSWORD_SET, 401, INVALID, LINKS, 0, new_link_to_several),
+    ("links, by a file's end", NO_FILE, 404, "File not found", LINKS, 0, new_link_to_several),
+    ("a folder's link, by a new password", NEW_PASSWORD_SET, 401, INVALID, LINKS, 0, |w, user| {
+        w.api.post("/links", &user.own, json!({"folder": "/"}))
+    }),
     ("an upload, by the owner's deletion", DELETED, 401, UNUSABLE, UPLOADED, 0, |w, user| {
         let before = w.api.data.contents().len();
         let answer = w.api.upload(&user.own, "b.txt", "b");

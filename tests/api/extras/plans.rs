@@ -41,6 +41,9 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
     "accounts/delete_all",
 ];
 
+/// A place in the list of the files of a link: after a file with no folder, a random id and the name `visitors.txt`.
+const A_PLACE: &str = "OGYxNGU0NWZjZWVhNDY3ZmFiMmYwYzJiOGE1ZDljMTF2aXNpdG9ycy50eHQ";
+
 /// What PostgreSQL tells about a prepared statement of the connection that asks.
 const COUNTS: &str =
     "SELECT 'counts', custom_plans, generic_plans, statement FROM pg_prepared_statements";
@@ -192,6 +195,19 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     api.list_links(&tokens, &file).expect(200);
     api.get("/links", &tokens).expect(200);
     api.delete_link(&tokens, &file, &link.id()).expect(204);
+    for target in [json!({"files": [file]}), json!({"folder": "/"})] {
+        let link = api.post("/links", &tokens, target).expect(201);
+        let url = link.json()["url"].as_str().expect("a path").to_owned();
+        for path in
+            ["", "?about=true", &format!("?about=true&after={A_PLACE}"), &format!("/{file}")]
+        {
+            api.open_link(&format!("{url}{path}")).expect(200);
+        }
+        api.delete(&format!("/links/{}", link.id()), &tokens).expect(204);
+    }
+    for query in ["", "?folder=/", &format!("?ids={file}")] {
+        api.get(&format!("/uploads/zip{query}"), &tokens).expect(200);
+    }
     api.delete_file(&tokens, &file).expect(204);
     let many = json!({"ids": [api.new_file(&tokens, "a.txt", "a")], "is_public": true});
     api.post("/uploads/update", &tokens, many.clone()).expect(200);

@@ -57,6 +57,10 @@ fn of_twenty_requests_at_one_moment_one_succeeds() {
     two.one_of_twenty("the end of a link", 204, &[404], |api, _| {
         api.delete_link(&ann, &file, &link)
     });
+    let several = api.post("/links", &ann, json!({"files": [file]})).expect(201).id();
+    two.one_of_twenty("the end of a link to several", 204, &[404], |api, _| {
+        api.delete(&format!("/links/{several}"), &ann)
+    });
     two.one_of_twenty("the deletion of a file", 204, &[404], |api, _| api.delete_file(&ann, &file));
     assert_eq!(api.database.count("deleted_files"), 1);
     let restored = api.request("POST", &format!("/uploads/{file}/restore")).by(&ann);

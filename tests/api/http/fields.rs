@@ -5,6 +5,7 @@ use crate::harness::*;
 
 const TOKEN: &str = "POST /auth/tokens";
 const LINK: &str = "POST /uploads/{file}/links";
+const LINKS: &str = "POST /links";
 const NEW_USER: &str = "POST /users";
 const USER: &str = "POST /users, PUT /users/{user}";
 const USERS: &str = "GET /users, GET /admin/users";
@@ -32,6 +33,23 @@ const ROWS: &[(&str, &str, &str)] = &[
     (LINK, r#"{"expires_in_minutes": -1}"#, "expires_in_minutes value_error"),
     (LINK, r#"{"expires_in_minutes": 1.5}"#, "expires_in_minutes int_parsing"),
     (LINK, r#"{"expires_in_minutes": "5x"}"#, "expires_in_minutes int_parsing"),
+    (LINK, r#"{"qr": "perhaps"}"#, "qr bool_type"),
+    (LINKS, r#"{"inline": 2, "qr": 2, "expires_in_minutes": 0}"#,
+        "files missing, folder missing, expires_in_minutes value_error, inline bool_type, qr bool_type"),
+    (LINKS, r#"{"files": null, "folder": null}"#, "files missing, folder missing"),
+    (LINKS, r#"{"files": ["00000000-0000-4000-8000-000000000000"], "folder": "/a"}"#,
+        "files value_error, folder value_error"),
+    (LINKS, r#"{"folder": ""}"#, "folder value_error"),
+    (LINKS, r#"{"folder": "/a/../b"}"#, "folder value_error"),
+    (LINKS, r#"{"files": []}"#, "files value_error"),
+    (LINKS, r#"{"files": ["00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"]}"#,
+        "files value_error"),
+    (LINKS, r#"{"files": ["no-id"]}"#, "files uuid_parsing"),
+    (LINKS, r#"{"files": "00000000-0000-4000-8000-000000000000"}"#, "files value_error"),
+    ("GET /uploads/zip", "folder=", "folder value_error"),
+    ("GET /uploads/zip", "ids=", "ids value_error"),
+    ("GET /uploads/zip", "folder=a//b&ids=00000000-0000-4000-8000-000000000000", "folder value_error, ids value_error"),
+    ("GET /uploads/zip", "ids=00000000-0000-4000-8000-000000000000,", "ids uuid_parsing"),
     (USER, r#"{"username": "a b"}"#, "username value_error"),
     (USER, r#"{"email": "nobody"}"#, "email value_error"),
     (USER, r#"{"name": 7}"#, "name string_type"),
@@ -198,6 +216,9 @@ fn each_bad_field_is_told_and_harms_no_other_request() {
     let too_many = format!("ids={}", [UNKNOWN_ID; 101].join(","));
     for answer in [api.list_users(&root, &too_many), api.page_users(&root, &too_many)] {
         answer.invalid_in("query", "ids value_error");
+    }
+    if has_extras() {
+        api.get(&format!("/uploads/zip?{too_many}"), &root).invalid_in("query", "ids value_error");
     }
     api.me(&root).expect(200);
     assert_eq!(["users", "files"].map(|table| api.database.count(table)), [1, 1]);

@@ -279,7 +279,7 @@ fn a_user_sees_all_own_live_links_and_in_which_hour_each_was_used_last() {
     assert_eq!(files, ["c.txt", "a.txt", "a.txt"]);
     let of_a = api.list_links(&ann, &a).expect(200).list("links");
     let expected = of_a.into_iter().map(|mut link| {
-        let more = json!({"file_id": a, "filename": "a.txt", "last_used_at": null});
+        let more = json!({"file_id": a, "filename": "a.txt", "files": null, "folder": null, "last_used_at": null});
         let members = link.as_object_mut().expect("an object");
         members.extend(more.as_object().expect("an object").clone());
         link
@@ -328,7 +328,7 @@ fn a_user_sees_all_own_live_links_and_in_which_hour_each_was_used_last() {
     api.delete_file(&ann, &b).expect(204);
     assert_eq!(all().len(), 0);
     api.get("/links", &bob).expect(200);
-    api.post("/links", &ann, json!({})).refused(405, "Method Not Allowed");
+    api.put("/links", &ann, json!({})).refused(405, "Method Not Allowed");
 }
 
 #[test]
@@ -412,10 +412,15 @@ fn a_user_has_at_most_a_thousand_live_links_also_when_they_are_made_in_parallel(
     );
     let files: Vec<_> = (0..2).map(|_| api.new_file(&ann, "a.txt", "a")).collect();
     let of_bob = api.new_file(&bob, "b.txt", "b");
-    let statuses = parallel(20, |i| api.create_link(&ann, &files[i % 2], json!({})).status);
-    assert_eq!(tally(statuses), [(201, 10), (409, 10)].into());
+    // Whatever they are to.
+    let create = |i: usize| match i % 4 {
+        0 | 1 => api.create_link(&ann, &files[i % 2], json!({})),
+        2 => api.post("/links", &ann, json!({"files": files})),
+        _ => api.post("/links", &ann, json!({"folder": "/"})),
+    };
+    assert_eq!(tally(parallel(20, |i| create(i).status)), [(201, 10), (409, 10)].into());
     assert_eq!(api.database.count("file_links"), 1000);
-    api.create_link(&ann, &files[0], json!({})).refused(409, "Too many links");
+    (0..4).for_each(|i| drop(create(i).refused(409, "Too many links")));
     api.create_link(&bob, &of_bob, json!({})).expect(201);
 }
 
@@ -452,6 +457,9 @@ fn a_link_needs_no_api_key_and_has_a_limit_of_its_own() {
     let links = format!("/uploads/{}/links", upload.send().expect(201).id());
     api.create_link(&ann, UNKNOWN_ID, json!({})).refused(401, "API key is required");
     let link = keyed("POST", &links).by(&ann).json(json!({})).send().expect(201).json();
+    let id = link["id"].as_str().expect("an id");
+    // The owner is one who has a key.
+    api.delete(&format!("/links/{id}"), &ann).refused(401, "API key is required");
     let link = link["url"].as_str().expect("a path");
     let open = |path: &str, client: &str| {
         api.request_at_root("GET", path).header("X-Forwarded-For", client).send()
@@ -488,7 +496,8 @@ fn the_secret_of_a_link_is_neither_in_the_log_nor_in_the_metrics() {
             ("POST", link.clone(), 405),
             ("PUT", link.clone(), 405),
             ("PATCH", link.clone(), 405),
-            ("DELETE", link.clone(), 405),
+            // It would be an id.
+            ("DELETE", link.clone(), 401),
             ("OPTIONS", link.clone(), 405),
             ("GET", format!("{link}/more"), 200),
             ("HEAD", format!("{link}/more/"), 200),

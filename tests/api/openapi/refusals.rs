@@ -59,6 +59,8 @@ pub const REFUSALS: &[Refusals] = &[
         ("DELETE folders?folder=a", "{ann}", "", 404, "FOLDER_NOT_FOUND"),
         ("GET links/unknown", "", "", 404, "LINK_NOT_FOUND"),
         ("POST uploads/{own}/links", "{ann}", "{}", 409, "TOO_MANY_LINKS"),
+        ("GET uploads/zip?ids={unknown}", "{ann}", "", 404, "FILE_NOT_FOUND"),
+        ("GET uploads/zip", "{bob}", "", 413, "TOO_MANY_FILES"),
         ("POST auth/second-factor", "{fay}", r#"{"current_password": "{password}"}"#, 409, "SECOND_FACTOR_ENABLED"),
         ("POST auth/second-factor/confirm", "{ann}", r#"{"code": "123456"}"#, 404, "SECOND_FACTOR_NOT_FOUND"),
         ("DELETE auth/second-factor", "{fay}", r#"{"current_password": "{password}", "code": "no code"}"#,
@@ -139,7 +141,10 @@ pub const BAD_FIELDS: &[(&str, &str)] = &[
     ("list_folders", "in=a//b"),
     ("delete_folder", "folder=/"),
     ("move_folder", "{}"),
-    ("download_by_link", "about=perhaps"),
+    ("download_by_link download_file_by_link", "about=perhaps"),
+    ("download_by_link", "about=true&after=x"),
+    ("download_archive", "ids="),
+    ("create_link", "{}"),
     ("create_file_link", r#"{"expires_in_minutes": 43201}"#),
     ("test_only_create_user", r#"{"role": "owner"}"#),
 ];
@@ -166,7 +171,8 @@ impl World {
             api.new_second_factor(user, PASSWORD);
         }
         let own = api.new_file(&ann, "a.txt", &"a".repeat(900));
-        // Bob has as many personal access tokens, and the file as many links, as one may have.
+        // Bob has as many personal access tokens, and the file as many links, as one may have, and Bob more files than
+        // an archive.
         api.database.run(&format!(
             "UPDATE users SET is_active = false WHERE username = 'carl';
              UPDATE users SET wrong_codes = 100 WHERE username = 'gus';
@@ -175,7 +181,10 @@ impl World {
              FROM users, generate_series(1, 50) n WHERE username = 'bob';
              INSERT INTO file_links (id, file_id, user_id, token_hash, inline, expires_at)
              SELECT gen_random_uuid(), id, user_id, sha256(n::text::bytea), false, now() + interval '1 day'
-             FROM files, generate_series(1, 100) n WHERE id = '{own}'"
+             FROM files, generate_series(1, 100) n WHERE id = '{own}';
+             INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             SELECT gen_random_uuid(), id, 'f', 'f', 'text/plain', 1, 'f', repeat('0', 64)
+             FROM users, generate_series(1, 10001) WHERE username = 'bob'"
         ));
         let camera = api.create_token(&ann, json!({"name": "a camera", "scope": "upload"}));
         let camera = camera.expect(201).json()["token"].as_str().expect("a token").to_owned();

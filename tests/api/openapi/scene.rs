@@ -40,6 +40,8 @@ pub struct Scene<'a> {
     provider: &'a OpenIdProvider,
     pub sender: Tokens,
     variables: Vec<(&'static str, String)>,
+    /// The secret part of a link to several files.
+    several: String,
 }
 
 impl Scene<'_> {
@@ -59,24 +61,39 @@ impl Scene<'_> {
             ("{session_id}", sender.session()),
             ("{file_id}", file.clone()),
         ];
+        let mut several = String::new();
         if has_extras() {
             api.new_token(&other, true);
             let token = api.create_token(&sender, json!({"name": "a script"})).expect(201);
             let link = api.create_link(&sender, &file, json!({})).expect(201);
-            let url = link.json()["url"].as_str().expect("a path").to_owned();
+            let secret = |link: &Answer| {
+                let url = link.json()["url"].as_str().expect("a path").to_owned();
+                url.rsplit('/').next().expect("a token").to_owned()
+            };
+            several = secret(&api.post("/links", &sender, json!({"files": [file]})).expect(201));
             variables.extend([
                 ("{token_id}", token.id()),
                 ("{link_id}", link.id()),
-                ("{token}", url.rsplit('/').next().expect("a token").to_owned()),
+                ("{token}", secret(&link)),
             ]);
         }
-        Scene { api, confirming, provider, sender, variables }
+        Scene { api, confirming, provider, sender, variables, several }
     }
 
     /// A request with this query, or none, and without a body.
     pub fn with_query(&self, operation: &Operation, query: &str) -> Request {
         let fill_in = |path: String, (name, value): &(&str, String)| path.replace(name, value);
-        let path = self.variables.iter().fold(operation.path.to_owned(), fill_in);
+        let template = match operation.id() {
+            // The owner names a link by its id.
+            "end_link" => operation.path.replace("{token}", "{link_id}"),
+            "download_file_by_link" => operation.path.replace("{token}", &self.several),
+            // Only a list has pages.
+            "download_by_link" if query.contains("after=") => {
+                operation.path.replace("{token}", &self.several)
+            }
+            _ => operation.path.to_owned(),
+        };
+        let path = self.variables.iter().fold(template, fill_in);
         let api = if path.contains("confirm") { self.confirming } else { self.api };
         let request = api.request_at_root(&operation.method, &format!("{path}{query}"));
         let is_open = operation.json["security"] == json!([]);
@@ -129,7 +146,7 @@ impl Scene<'_> {
             }
             // Programs take an example of a file for a text.
             "upload_file" => values["file"] = json!("Keys are at the front desk.\n"),
-            "list_folders" | "move_folder" | "delete_folder" => {
+            "create_link" | "list_folders" | "move_folder" | "delete_folder" => {
                 let form = Form::default().field("folder", "/invoices/2026");
                 let form = form.then(file_form("a.txt", "text/plain", b"a"));
                 api.upload_form(&self.sender, form).expect(201);

@@ -80,11 +80,14 @@ pub const TABLE: &[Row] = &[
     ("POST",   "/api/v1/uploads/delete",                   [401, 422, 422, 422, 422, 403]),
     ("POST",   "/api/v1/uploads/update",                   [401, 422, 422, 422, 422, 403]),
     ("GET",    "/api/v1/uploads/public",                   [401, 200, 200, 200, 200, 200]),
+    ("GET",    "/api/v1/uploads/zip",                      [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/folders",                          [401, 200, 200, 200, 200, 200]),
     ("POST",   "/api/v1/folders/move",                     [401, 422, 422, 422, 422, 403]),
     ("DELETE", "/api/v1/folders",                          [401, 422, 422, 422, 422, 403]),
     ("GET",    "/api/v1/changes",                          [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/links",                            [401, 200, 200, 200, 200, 200]),
+    ("POST",   "/api/v1/links",                            [401, 422, 422, 422, 422, 403]),
+    ("DELETE", "/api/v1/links/{unknown}",                  [401, 404, 404, 404, 404, 403]),
     ("POST",   "/api/v1/uploads/{file}/links",             [401, 201, 403, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/{file}/links",             [401, 200, 403, 403, 403, 403]),
     ("DELETE", "/api/v1/uploads/{file}/links/{unknown}",   [401, 404, 403, 403, 403, 403]),
@@ -92,6 +95,7 @@ pub const TABLE: &[Row] = &[
     ("POST",   "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
     ("GET",    "/api/v1/links/unknown",                    [404, 404, 404, 404, 404, 404]),
+    ("GET",    "/api/v1/links/unknown/{file}",             [404, 404, 404, 404, 404, 404]),
     ("GET",    "/api/v1/uploads/{published}",                 [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/uploads/{published}/download",        [401, 200, 200, 200, 200, 200]),
     ("PUT",    "/api/v1/uploads/{published}",                 [401, 403, 403, 403, 403, 403]),
@@ -112,7 +116,7 @@ pub const TABLE: &[Row] = &[
 pub fn endpoints() -> Vec<&'static Row> {
     let document = document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
     let is_documented = |(method, path, _): &&Row| {
-        let is_id = !path.ends_with("/public"); // this word is none, in no build
+        let is_id = !["/public", "/zip"].iter().any(|word| path.ends_with(word)); // these are none, in no build
         is_id && Operation::of_request(&document, method, &path.replace(['{', '}'], "")).is_some()
     };
     TABLE.iter().filter(|row| has_extras() || is_documented(row)).collect()
