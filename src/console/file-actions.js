@@ -24,10 +24,10 @@ const t = fileTexts.actions;
 const LISTED_AFTER = 800;
 
 /**
- * By names, which are those of their texts: `send(file, options)`, or `all(ids, files)` where one request is for up to
- * 1,000 files, or `most`, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and answers
- * them or nothing; what only `reads` changes no file. What a page adds here may be about anything that has an `id` and
- * a name, `filename`. `link` and `zip` take a folder as well, `{ folder, filename }` without an `id`.
+ * By names, which are those of their texts: `send(file, options)`, or `all(ids, files, signal)` where one request is
+ * for up to 1,000 files, or `most`, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and
+ * answers them or nothing; what only `reads` changes no file. What a page adds here may be about anything that has an
+ * `id` and a name, `filename`. `link` and `zip` take a folder as well, `{ folder, filename }` without an `id`.
  */
 export const ACTIONS = {
   download: { drawing: "download", send: receive, reads: true },
@@ -89,10 +89,12 @@ async function receive({ id, filename }, { signal, progress }) {
  * Lets the browser itself download files or a folder as one archive, which may be larger than all that is free here.
  * What the service would refuse it says at the first byte.
  */
-async function receiveZip(ids, [{ folder }]) {
+async function receiveZip(ids, [{ folder }], signal) {
   const query = ids[0] ? { ids: ids.join() } : { folder };
-  await download("/uploads/zip", { query, headers: { Range: "bytes=0-0" } });
-  el("a", { href: await viewOf("/uploads/zip", query), download: "" }).click();
+  await download("/uploads/zip", { query, headers: { Range: "bytes=0-0" }, signal });
+  const address = await viewOf("/uploads/zip", query);
+  signal.throwIfAborted();
+  el("a", { href: address, download: "" }).click();
 }
 
 /**
@@ -157,7 +159,8 @@ async function run(transfer, name, files) {
     const progress = (bytes) => tell({ moved: before + bytes });
     const attempt = () => {
       goOn();
-      return all ? all(group.map(({ id }) => id), group) : send(group[0], { signal: stop.signal, progress });
+      const { signal } = stop;
+      return all ? all(group.map(({ id }) => id), group, signal) : send(group[0], { signal, progress });
     };
     try {
       const { missing = [] } = (await patiently(attempt, stop.signal, wait)) ?? {};

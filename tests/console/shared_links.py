@@ -71,6 +71,8 @@ def test_several_selected_files_become_one_link_with_its_qr_code(page, service):
     page.until("picture", lambda: code.get_property("naturalWidth") > 0)
     page.check("shared-made")
     page.activate("Done")
+    page.run("document.querySelector('.notice .icon-only')?.click()")  # or its button would be met for another link
+    page.see_no("3 files: the link has been copied.")
     token = page.run("return window.copied").partition("/console/link#")[2]
     about = service.call("GET", f"/links/{token}?about=true")
     assert [about["inline"], *(file["filename"] for file in about["files"])] == [True, "a.txt", "b.txt", "c.png"]
