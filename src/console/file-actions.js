@@ -16,6 +16,7 @@ import { notify, notifyError, takeAway } from "./frame.js";
 import { texts } from "./texts.js";
 import { files as fileTexts } from "./texts/files.js";
 import { addTransfers, dismiss, isTemporary, transferChanged, waitOut } from "./transfers.js";
+import { viewOf } from "./view.js";
 import "./tray.js";
 
 const t = fileTexts.actions;
@@ -23,13 +24,15 @@ const t = fileTexts.actions;
 const LISTED_AFTER = 800;
 
 /**
- * By names, which are those of their texts: `send(file, options)`, or `all(ids, files)` where one request is for up to
- * 1,000 files, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and answers them or
- * nothing. What a page adds here may be about anything that has an `id` and a name, `filename`.
+ * By names, which are those of their texts: `send(file, options)`, or `all(ids, files, signal)` where one request is
+ * for up to 1,000 files, or `most`, and `fits(file)` where it is not for all of them; `prepare(files)` may ask how, and
+ * answers them or nothing; what only `reads` changes no file. What a page adds here may be about anything that has an
+ * `id` and a name, `filename`. `link` and `zip` take a folder as well, `{ folder, filename }` without an `id`.
  */
 export const ACTIONS = {
-  download: { drawing: "download", send: receive },
-  link: { drawing: "link" }, // `file-links.js` makes them, and asks how; then there is an event `links`
+  download: { drawing: "download", send: receive, reads: true },
+  zip: { all: receiveZip, reads: true, most: 100 },
+  link: { drawing: "link", most: 100 }, // `file-links.js` makes it, and asks how; then there is an event `links`
   rename: { prepare: rename },
   move: { drawing: "folder", prepare: whereTo,
     all: (ids, [{ to: folder }]) => post("/uploads/update", { ids, folder }) },
@@ -38,7 +41,7 @@ export const ACTIONS = {
   restore: { send: ({ id }) => post(`/uploads/${id}/restore`) },
   delete: { drawing: "trash", kind: "danger", all: (ids) => post("/uploads/delete", { ids }) },
   purge: { drawing: "trash", kind: "danger", send: ({ id }) => remove(`/uploads/${id}`, { permanently: true }) },
-  end: { kind: "danger", send: ({ id, file_id: file }) => remove(`/uploads/${file}/links/${id}`) }, // of links
+  end: { kind: "danger", send: ({ id }) => remove(`/links/${id}`) }, // of links
 };
 
 /** Asks for the folder of files that have none to go to yet. */
@@ -83,10 +86,23 @@ async function receive({ id, filename }, { signal, progress }) {
 }
 
 /**
+ * Lets the browser itself download files or a folder as one archive, which may be larger than all that is free here.
+ * What the service would refuse it says at the first byte.
+ */
+async function receiveZip(ids, [{ folder }], signal) {
+  const query = ids[0] ? { ids: ids.join() } : { folder };
+  await download("/uploads/zip", { query, headers: { Range: "bytes=0-0" }, signal });
+  const address = await viewOf("/uploads/zip", query);
+  signal.throwIfAborted();
+  el("a", { href: address, download: "" }).click();
+}
+
+/**
  * Does one of `ACTIONS` with files, after a question if it has one, unless all of it can be undone, and calls `begun()`
  * when it begins. Answers, when it has ended, with how many files it was done. What fails is said here.
  */
 export async function act(wanted, given, begun = () => {}) {
+  if (given.length > ACTIONS[wanted].most) throw new ApiError({ status: null, detail: t.too_many });
   const files = await (ACTIONS[wanted].prepare?.(given) ?? given);
   if (!files) return 0;
   if (wanted === "link") {
@@ -137,13 +153,14 @@ async function run(transfer, name, files) {
     stop.abort();
   };
   tell({ state: "running", error: "", moved: 0, size: files.reduce((sum, file) => sum + weigh(file), 0), cancel });
-  const { all, send } = ACTIONS[name];
+  const { all, send, reads } = ACTIONS[name];
   for (const group of all ? [files] : files.map((file) => [file])) {
     const before = transfer.moved;
     const progress = (bytes) => tell({ moved: before + bytes });
     const attempt = () => {
       goOn();
-      return all ? all(group.map(({ id }) => id), group) : send(group[0], { signal: stop.signal, progress });
+      const { signal } = stop;
+      return all ? all(group.map(({ id }) => id), group, signal) : send(group[0], { signal, progress });
     };
     try {
       const { missing = [] } = (await patiently(attempt, stop.signal, wait)) ?? {};
@@ -163,7 +180,7 @@ async function run(transfer, name, files) {
     const again = failed.length > 0 && (() => run(transfer, name, failed.map(({ file }) => file)));
     tell({ state: again ? "failed" : "done", status: transfer.status && count(), error: problemsOf(failed), again });
   }
-  if (!isDownload) dispatchEvent(new Event("files"));
+  if (!reads) dispatchEvent(new Event("files"));
   if (name === "restore") dispatchEvent(new CustomEvent("restored", { detail: done }));
   say(name, files, done, failed);
   return done.length;
@@ -186,7 +203,7 @@ export async function patiently(send, signal, begin = undefined) {
 function say(name, files, done, failed) {
   const { done: participle, said = t.done } = t[name];
   const one = files.length === 1;
-  if (done.length > 0 && name !== "download") {
+  if (done.length > 0 && !ACTIONS[name].reads) {
     const action = name === "delete" && button(t.undo, { kind: "quiet",
       "aria-label": t.undo_of({ what: whatOf(name, done) }), "aria-keyshortcuts": "Control+Z Meta+Z",
       on: { click: () => undo(deletion) } });
@@ -230,7 +247,7 @@ addEventListener("restored", (/** @type {CustomEvent} */ { detail: restored }) =
 });
 
 /** "keys.txt", "12 files", "3 of 12 files" or "3 of 12 links". */
-function whatOf(name, some, all = some) {
+export function whatOf(name, some, all = some) {
   if (all.length === 1) return all[0].filename;
   const count = formatNumber(all.length);
   const part = some.length < all.length && t.of({ done: formatNumber(some.length), all: count });
@@ -244,7 +261,7 @@ function reasonOf(name, error) {
 }
 
 /** The names of files with what they met, those that met the same together. */
-export function problemsOf(failed) {
+function problemsOf(failed) {
   return [...Map.groupBy(failed, ({ reason }) => reason)].map(([reason, group]) => el("span", { class: "under" },
     group.map(({ file }, index) => [index > 0 && ", ", nameText(file.filename)]), `: ${reason}`));
 }

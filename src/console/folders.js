@@ -5,7 +5,7 @@ import { del, get, loaded, post } from "./api.js";
 import { button, iconButton, load, replaceKeepingFocus } from "./controls.js";
 import { confirmDialog, formDialog } from "./dialogs.js";
 import { append, el, icon, isInField, nameText, replace, uniqueId } from "./dom.js";
-import { act, patiently } from "./file-actions.js";
+import { ACTIONS, act, patiently } from "./file-actions.js";
 import { field } from "./forms.js";
 import { notify, takeAway } from "./frame.js";
 import { query as currentQuery, setQuery, withQuery } from "./router.js";
@@ -62,7 +62,10 @@ export function folderPlace(leaving) {
   return { way, list: place, tree: tree.element, show, refresh };
 }
 
-/** The folders that lead to one, and where all that is searched can be found beside it. */
+/** A folder as one of the things that can be shared, and downloaded as one archive. */
+const whole = (folder) => [{ folder, filename: nameOf(folder) }];
+
+/** The folders that lead to one, and where all that is searched can be found beside it, or what is done with it. */
 function crumbsOf(folder, isSearch) {
   if (folder === "/") return [];
   const names = folder.slice(1).split("/");
@@ -70,7 +73,9 @@ function crumbsOf(folder, isSearch) {
   const steps = paths.map((path, at) => el("li", {}, at < names.length || isSearch
     ? folderLink(path, nameText(nameOf(path))) : el("span", { "aria-current": "page" }, nameText(nameOf(path)))));
   return [el("ol", {}, steps),
-    isSearch && el("a", { class: "button quiet", href: withQuery({ folder: null, page: null }) }, t.everywhere)];
+    isSearch ? el("a", { class: "button quiet", href: withQuery({ folder: null, page: null }) }, t.everywhere)
+      : ["link", "zip"].map((name) => button(fileTexts.actions[name].label, { kind: "quiet",
+        drawing: ACTIONS[name].drawing, on: { click: () => act(name, whole(folder)) } }))];
 }
 
 /** The folders of an answer, and a button for those after them. */
@@ -79,6 +84,8 @@ function listOf(parent, answer) {
   const add = ({ folders, next }) => {
     append(list, folders.map(({ folder, name }) => el("li", {}, folderLink(folder, icon("folder"), nameText(name)),
       el("span", { class: "tools" },
+        iconButton(t.link_name({ name }), "link", { on: { click: () => act("link", whole(folder)) } }),
+        iconButton(t.zip_name({ name }), "download", { on: { click: () => act("zip", whole(folder)) } }),
         iconButton(t.move_name({ name }), "pencil", { act: () => moveFolder(folder) }),
         iconButton(t.delete_name({ name }), "trash", { act: () => deleteFolder(folder) })))));
     return next && button(t.more, { kind: "quiet", act: async ({ target }) => {

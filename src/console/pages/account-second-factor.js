@@ -8,6 +8,7 @@ import { formDialog } from "../dialogs.js";
 import { el, focusOn, replace } from "../dom.js";
 import { form } from "../forms.js";
 import { formatDate, timeText } from "../format.js";
+import { qrPicture } from "../qr.js";
 import { texts } from "../texts.js";
 import { account } from "../texts/account.js";
 
@@ -15,8 +16,6 @@ const t = account.second_factor;
 const PATH = "/auth/second-factor";
 /** With this many recovery codes left, or fewer, the page advises to make new ones. */
 const FEW = 3;
-/** Pixels of the widest picture, which fits a screen of 320. */
-const WIDEST = 278;
 const CODE = { name: "code", label: texts.sign_in.code, required: true, autocomplete: "one-time-code",
   autocapitalize: "none", reasons: ["SECOND_FACTOR_INVALID"], dir: "ltr" };
 
@@ -66,15 +65,10 @@ function offered({ secret, qr_svg: picture }, draw) {
       if (await showCodes(answer.recovery_codes)) sayDone(t.switched_on, await drawn);
     },
   });
-  // As an image it can neither run scripts nor load anything.
-  const source = `data:image/svg+xml,${encodeURIComponent(picture)}`;
-  // Cameras read modules that are all of one size, so each is a whole number of pixels wide.
-  const modules = Number(/viewBox="0 0 (\d+) /.exec(picture)[1]);
-  const width = modules * Math.floor(WIDEST / modules);
   const groups = secret.match(/.{1,4}/g).join(" ");
   return section(t.offer_title, { lead: t.offer },
     el("div", { class: "offer" },
-      el("img", { class: "qr", src: source, alt: t.qr, width, height: width }),
+      qrPicture(picture, t.qr),
       el("div", { class: "stack" },
         el("p", { class: "small soft" }, `${t.secret}. ${t.secret_kind}`),
         el("p", { class: "code secret", translate: "no" }, groups),

@@ -134,9 +134,11 @@ function actorOf({ actor_id: id }) {
 }
 
 /** In sums and in what happened to one's own sessions, tokens and account the subject is the actor. */
-function subjectOf({ action, actor_id: actor, subject_type: type, subject_id: id, details: { filename, count } }) {
+function subjectOf({ action, actor_id: actor, subject_type: type, subject_id: id, details }) {
+  const { filename, count, files, folder } = details;
   if (!id) return t.unknown;
   if (filename) return el("span", { title: id }, nameText(filename));
+  if (type === "link") return folder ? nameText(folder) : t.files({ count: formatNumber(files) });
   if (type === "file") return el("span", {}, t.subjects.file, " ", el("code", { title: id }, shortId(id)));
   if (type === "user" && id !== actor) return accountLink(id);
   return count && action.startsWith("file.") ? t.files({ count: formatNumber(count) }) : t.self;

@@ -2,23 +2,20 @@
 
 import { currentUser, get, loaded, service, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
-import { append, el, nameText, replace } from "../dom.js";
+import { el, nameText, replace } from "../dom.js";
 import { filesIn, takeDrops } from "../drops.js";
 import { act, patiently } from "../file-actions.js";
 import { fileList, isFiltered, momentCell, nameCell } from "../file-list.js";
-import { hasPreview, isPicture } from "../file-type.js";
+import { hasPreview } from "../file-type.js";
 import { folderLink, folderOf, folderPlace, join, newFolder, takeMoves } from "../folders.js";
 import { formatBytes, formatNumber } from "../format.js";
 import { notify } from "../frame.js";
-import { markOf } from "../marks.js";
 import { typeName } from "../texts/file-types.js";
 import { files as fileTexts } from "../texts/files.js";
 import { addUploads } from "../uploads.js";
-import { viewAddress } from "../view.js";
+import { thumbnailOf } from "../view.js";
 
 const t = fileTexts.list;
-/** Bytes of the largest picture that is its own mark. */
-const THUMBNAIL = 1024 ** 2;
 const listOf = new Intl.ListFormat("en", { type: "conjunction" });
 
 export function show(context) {
@@ -35,7 +32,7 @@ export function show(context) {
     above: folders.list,
     caption: t.caption,
     columns: COLUMNS,
-    actions: ["link", "download", "move", "publish", "hide", "delete"],
+    actions: ["link", "download", "zip", "move", "publish", "hide", "delete"],
     sort: { by: "upload_date", order: "desc" },
     action: () => button(t.upload, { kind: "primary", drawing: "upload", act: choose }),
     listed: (isNone) => { upload.hidden = isNone; },
@@ -123,17 +120,6 @@ function linkedName(file) {
   fileOf.set(link, file);
   const isElsewhere = file.isFound && file.folder !== "/";
   return nameCell(file, link, thumbnailOf(file), isElsewhere && folderLink(file.folder, nameText(file.folder)));
-}
-
-/** The mark of a file, over which a small picture is shown as soon as it is seen, unless the network is slow. */
-function thumbnailOf(file) {
-  const mark = markOf(file);
-  const { saveData, effectiveType } = /** @type {any} */ (navigator).connection ?? {};
-  const isWanted = isPicture(file) && file.file_size < THUMBNAIL && !saveData && !/2g|3g/.test(effectiveType);
-  if (!isWanted) return mark;
-  viewAddress(file).then((src) => append(mark, el("img", { src, alt: "", loading: "lazy", on: {
-    error: ({ target }) => target.remove() } })), () => {}); // without a token the mark stays as it is
-  return mark;
 }
 
 /** Shows what a file holds, and those around it in the list. */

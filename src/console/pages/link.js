@@ -1,5 +1,5 @@
-// The page of a link to a file, for people without an account. The secret of the link is the fragment of the address,
-// which browsers send to nobody. The page needs no session and no API key, and leaves both as they are.
+// The page of a link to a file, or to several, for people without an account. The secret of the link is the fragment of
+// the address, which browsers send to nobody. The page needs no session and no API key, and leaves both as they are.
 
 import { errorOf, loaded, offlineError } from "../api.js";
 import { button, buttonLink, load, skeleton } from "../controls.js";
@@ -26,12 +26,20 @@ export function show({ leaving: signal }) {
     return load(place, {
       signal,
       waiting: skeleton(3),
-      work: async () => (token ? find(address, signal) : null),
-      show: (file) => {
-        replace(heading, file ? nameText(file.filename) : t.ended_title);
+      work: async () => {
+        const file = token && await find(address, signal);
+        if (!file?.files) return file;
+        const { sharedFiles } = await loaded(import("../shared-files.js"));
+        return sharedFiles(file, { address, refresh,
+          ask: (path, options = {}) => ask(path, { ...options, signal }) });
+      },
+      show: (found) => {
+        const { filename, sender, mark = found && markOf(found), sent = t.sent, content } = found || {};
+        replace(heading, found ? nameText(filename) : t.ended_title);
         setTitle(heading.textContent);
-        replace(lead, file && [markOf(file), file.sender && el("p", { class: "soft" }, nameText(file.sender), t.sent)]);
-        return file ? shownFile(file, { address, signal, refresh }) : el("p", {}, t.ended);
+        replace(lead, found && [mark, sender && el("p", { class: "soft" }, nameText(sender), sent)]);
+        if (!found) return el("p", {}, t.ended);
+        return content ?? shownFile(found, { address, signal, refresh });
       },
     });
   };
@@ -83,7 +91,7 @@ function text(file, address, signal) {
   return place;
 }
 
-/** What the service tells about the file of a link; `null` where the link has ended. */
+/** What the service tells about the file or files of a link; `null` where the link has ended. */
 async function find(address, signal) {
   const response = await ask(`${address}?about=true`, { signal });
   return response && response.json();

@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { button, buttonLink, load, pageHead, section } from "../controls.js";
 import { el, nameText } from "../dom.js";
 import { act } from "../file-actions.js";
-import { formatDateTime, formatHour, formatUntil, timeText } from "../format.js";
+import { formatDateTime, formatHour, formatNumber, formatUntil, timeText } from "../format.js";
 import { query } from "../router.js";
 import { selection } from "../selection.js";
 import { filters, table } from "../tables.js";
@@ -13,10 +13,16 @@ import { oneFile } from "../texts/one-file.js";
 const t = oneFile.links;
 const words = oneFile.all_links;
 
+/** A link with what it leads to as its name: that of its file, how many there are, or the path of its folder. */
+const named = (link) => ({ ...link, filename: link.filename ?? link.folder
+  ?? t.files({ n: link.files, count: formatNumber(link.files) }) });
+
 /** The columns, the name of the file first. */
 const COLUMNS = [
-  { label: t.of_file, main: true, cell: ({ file_id: id, filename }) =>
-    el("a", { class: "clamp", href: `/console/files/${id}` }, nameText(filename)) },
+  { label: t.of_file, main: true, cell: ({ file_id: id, folder, filename }) => {
+    const href = id ? `/console/files/${id}` : `/console/files?${new URLSearchParams({ folder })}`;
+    return el(id || folder ? "a" : "span", { class: "clamp", ...((id || folder) && { href }) }, nameText(filename));
+  } },
   { label: t.expires, cell: ({ expires_at: until }) => el("span", {}, el("span", { class: "nowrap" }, timeText(until)),
     " ", el("span", { class: "nowrap" }, "(", timeText(until, formatUntil), ")")) },
   { label: t.used, cell: ({ last_used_at: used }) => timeText(used, formatHour)
@@ -39,7 +45,7 @@ function linkList(/** @type {any} */ { rows, isShown, shown = () => {}, ...optio
     waiting: list.waiting(rows),
     work: () => get("/links", {}, signal),
     show: ({ links }) => {
-      const some = links.filter(isShown);
+      const some = links.map(named).filter(isShown);
       list.show(some);
       shown(some, links);
       return list.element;

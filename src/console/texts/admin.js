@@ -218,7 +218,7 @@ export const admin = {
     nobody: "Somebody",
     self: "their own account",
     unknown: "somebody unknown",
-    files: ({ count }) => `${count} files`,
+    files: ({ count }) => (count === "1" ? "1 file" : `${count} files`),
     event: "Event",
     event_id: "Event id",
     request_id: "Request id",
@@ -231,7 +231,7 @@ export const admin = {
     none_title: "No event matches",
     none: "Clear a filter. Refused actions are kept for up to 30 days.",
     none_older: "There are no older events.",
-    subjects: { user: "Account", file: "File", session: "Session", token: "Token" },
+    subjects: { user: "Account", file: "File", link: "Link", session: "Session", token: "Token" },
     /** For each action of the API what people call it, and what of it somebody did or, refused, tried to do. */
     actions: {
       "auth.register": ["Registration", "registered"],
@@ -256,8 +256,8 @@ export const admin = {
       "file.delete": ["Deletion of a file", "deleted {}"],
       "file.restore": ["Restoration of files", "restored {}"],
       "file.purge": ["Deletion of a file for good", "deleted {} for good"],
-      "file.link_create": ["New link to a file", "created a link to {}"],
-      "file.link_delete": ["End of a link to a file", "ended a link to {}"],
+      "file.link_create": ["New link to files", "created a link to {}"],
+      "file.link_delete": ["End of a link to files", "ended a link to {}"],
       "folder.move": ["Move of a folder", "moved the files of a folder"],
       "folder.delete": ["Deletion of a folder", "deleted the files of a folder"],
       "admin.create": ["Administrator created on the command line", "made {} an administrator on the command line"],
