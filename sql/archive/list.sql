@@ -24,6 +24,6 @@ WITH wanted AS MATERIALIZED (
     SELECT * FROM (SELECT * FROM named UNION ALL SELECT * FROM contained) found
     ORDER BY place COLLATE "C", folded(filename), id LIMIT (SELECT $8)
 )
-SELECT id, place, filename, content_type, file_size, file_hash, crc32, updated_at, version
+SELECT id, place, filename, content_type, file_size, file_hash, crc32, upload_date, updated_at, version
 FROM wanted LEFT JOIN page ON true
 ORDER BY place COLLATE "C", folded(filename), id

@@ -39,12 +39,16 @@ $$;
 -- Takes deleted files out of the links to several, for good, and ends each link that has none left. The sweep of links
 -- whose time is over passes rows that are locked over, so it and this do not wait for each other in two orders.
 CREATE FUNCTION unlink_deleted_files() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    -- Few are looked for in each link before it is taken apart.
+    few uuid[] := (SELECT CASE WHEN count(*) <= 10 THEN array_agg(id) END FROM removed);
 BEGIN
     UPDATE file_links SET files = rest.files
     FROM (SELECT link.id, coalesce(array_agg(file ORDER BY place) FILTER (WHERE removed.id IS NULL), '{}') AS files
           FROM file_links link CROSS JOIN unnest(link.files) WITH ORDINALITY one (file, place)
           LEFT JOIN removed ON removed.id = file
           WHERE link.user_id = ANY (ARRAY(SELECT DISTINCT user_id FROM removed)) AND link.files IS NOT NULL
+            AND (few IS NULL OR link.files && few)
           GROUP BY link.id HAVING count(removed.id) > 0) rest
     WHERE rest.id = file_links.id;
     IF FOUND THEN

@@ -9,7 +9,7 @@ use std::vec;
 
 use uuid::Uuid;
 
-use super::plan::{Plan, fingerprint};
+use super::plan::Plan;
 use super::statements::{Entry, Position};
 use crate::error::Error;
 use crate::files::handlers::content_body;
@@ -17,13 +17,11 @@ use crate::http::response::{ResponseBody, broken_off};
 use crate::request::app::App;
 
 /// How many files are read at a time. Whoever reads slowly keeps what is left of a batch in memory.
-const BATCH: usize = 100;
+pub const BATCH: usize = 50;
 /// The same before the range begins, when nothing is sent.
 const SKIPPED_BATCH: usize = 1000;
 /// How old a batch may be when the next of its files has its turn.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// Files that have come since the archive was planned are left out, but no more of them in a row than this.
-const MAX_SKIPPED: usize = 1000;
 
 /// Reads at most so many files after a place, if whoever is sent the archive may still have it.
 pub type List = dyn Fn(&Position, usize) -> Result<Vec<Entry>, Error> + Send;
@@ -89,6 +87,10 @@ impl Body {
             self.skipped -= start;
             if start < end {
                 self.left -= end - start;
+                if self.batch.len() > BATCH {
+                    // Not kept while this is sent.
+                    self.batch = Vec::new().into_iter();
+                }
                 return self.open(piece, start..end).map(Some);
             }
         }
@@ -123,19 +125,18 @@ impl Body {
 
     /// The next file as it was planned. Fails with [`Error::FileNotFound`] if it is no longer so.
     fn next_file(&mut self) -> Result<Entry, Error> {
-        for _ in 0..MAX_SKIPPED {
+        loop {
             if self.batch.len() == 0 || self.read_at.elapsed() > MAX_AGE {
                 self.read_at = Instant::now();
                 let size = if self.skipped > 0 { SKIPPED_BATCH } else { BATCH };
                 self.batch = (self.list)(&self.after, size)?.into_iter();
             }
-            let Some(entry) = self.batch.next() else { break };
+            let entry = self.batch.next().ok_or(Error::FileNotFound)?;
             self.after = Position::after(&entry);
-            if self.plan.files[self.place] == fingerprint(&entry) {
+            if self.plan.is_next(self.place, &entry)? {
                 return Ok(entry);
             }
         }
-        Err(Error::FileNotFound)
     }
 
     fn open(&self, piece: Piece, part: Range<u64>) -> Result<ResponseBody, Error> {

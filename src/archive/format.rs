@@ -198,6 +198,7 @@ mod tests {
                 file_size: content.len() as i64,
                 file_hash: String::new(),
                 crc32: crc.sum().cast_signed(),
+                upload_date: Timestamp(datetime!(2026-11-29 12:00 UTC)),
                 updated_at: Timestamp(datetime!(2026-11-29 12:00 UTC)),
                 version: 1,
             };
@@ -241,6 +242,8 @@ mod tests {
             let enclosed =
                 file.enclosed_name().expect("a path within the folder that it is unpacked in");
             assert_eq!(enclosed.to_str(), Some(&*names[place]));
+            let is_short = |name: &str| name.len() <= 255 && !name.ends_with(['.', ' ']);
+            assert!(names[place].split('/').all(is_short), "{}", names[place]);
             assert!(seen.insert(crate::model::text::folded(&names[place])), "{}", names[place]);
             let mut found = Vec::new();
             file.read_to_end(&mut found).expect("a content with this CRC-32");

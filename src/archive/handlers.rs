@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::body::Body;
+use super::body::{self, Body};
 use super::plan::{self, Plan};
-use super::statements::{ENTRY_MEMORY, Position, Selection, list};
+use super::statements::{ENTRY_MEMORY, Position, Selection, count, list};
 use crate::error::{Error, Problem};
 use crate::folders::path;
 use crate::http::file_response::{FileUse, Representation, content_response};
@@ -14,6 +14,9 @@ use crate::model::problems::{not_beside, value_error};
 use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, search_turn, sender_check};
+
+/// A list of more files than this takes its turn.
+pub const MANY_FILES: usize = 1000;
 
 /// What the name of an archive ends in.
 pub const ZIP: &str = ".zip";
@@ -59,7 +62,7 @@ pub fn archive_name(folder: Option<&str>) -> String {
 /// Responds with the archive of `selection`, or a range of it, with a name and what browsers may do with it. `check` is
 /// called before each batch of files that is read while the archive is sent, and fails if whoever is sent it may not have
 /// it any more. `turn` waits for the turn of an archive of many files, whose list takes the database longer. Fails with
-/// [`Error::FileNotFound`] if one of the files that are asked for is none of the user's.
+/// [`Error::TooManyFiles`], and with [`Error::FileNotFound`] if one of the files that are asked for is none of the user's.
 pub fn archive_response<P>(
     context: &RequestContext,
     selection: Selection,
@@ -67,15 +70,15 @@ pub fn archive_response<P>(
     check: impl Fn() -> Result<(), Error> + Send + 'static,
     turn: impl FnOnce() -> Result<P, Error>,
 ) -> Result<Response, Error> {
-    let asked = match &selection {
-        Selection::Files { ids, .. } => Some(ids.len()),
-        _ => None,
-    };
-    let db = context.database_with_room(asked.unwrap_or(plan::BATCH) * ENTRY_MEMORY);
-    let plan = Plan::make(&|after| list(&db, &selection, after, plan::BATCH), turn)?;
-    if asked.is_some_and(|asked| asked != plan.files.len()) {
+    let count = count(&context.db, &selection)?;
+    let files = count.files.ok_or(Error::TooManyFiles)? as usize;
+    if matches!(&selection, Selection::Files { ids, .. } if ids.len() != files) {
         return Err(Error::FileNotFound);
     }
+    let permits = (files > MANY_FILES).then(turn).transpose()?;
+    let db = context.database_with_room(files.min(plan::BATCH) * ENTRY_MEMORY);
+    let plan = Plan::make(&|after| list(&db, &selection, after, plan::BATCH), count.at)?;
+    drop(permits);
     let (tag, length) = (plan.tag.clone(), plan.length);
     let archive = Representation {
         tag: &tag,
@@ -92,8 +95,9 @@ pub fn archive_response<P>(
             check()?;
             list(&of_list.db.for_request(client, id), &selection, after, limit)
         };
-        let length = range.end - range.start;
-        let body = Body::new(app, plan, Box::new(list), range);
-        Ok(ResponseBody::Parts(Box::new(body), Some(length)))
+        let length = Some(range.end - range.start);
+        let memory = plan.memory() + files.min(body::BATCH) * ENTRY_MEMORY;
+        let parts = Box::new(Body::new(app, plan, Box::new(list), range));
+        Ok(ResponseBody::Parts { parts, length, memory })
     })
 }

@@ -23,11 +23,7 @@ pub fn path(entry: &Entry) -> String {
 /// Files, Paths, and Namespaces" in its documentation).
 fn harmless(name: &str) -> String {
     let is_refused = |c: char| c.is_control() || "<>:\"|?*\\/".contains(c);
-    let mut name = shortened(name, MAX_NAME, str::len).replace(is_refused, "_");
-    if name.ends_with(['.', ' ']) {
-        name.pop();
-        name.push('_');
-    }
+    let name = name.replace(is_refused, "_");
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_port = |digit: &str| matches!(digit, "¹" | "²" | "³") || digit.parse::<u8>().is_ok();
     let is_device = match &*stem {
@@ -37,7 +33,13 @@ fn harmless(name: &str) -> String {
             None => false,
         },
     };
-    if is_device { format!("_{name}") } else { name }
+    ended(&shortened(&if is_device { format!("_{name}") } else { name }, MAX_NAME, str::len))
+}
+
+/// The name with `_` in place of a dot or a blank at its end, which Windows drops.
+fn ended(name: &str) -> String {
+    let end = name.strip_suffix(['.', ' ']);
+    end.map_or_else(|| name.to_owned(), |beginning| format!("{beginning}_"))
 }
 
 /// The path with ` (number)` before the extension of its name, which is shortened if it must be.
@@ -47,7 +49,7 @@ pub fn numbered(path: &str, number: u32) -> String {
     let name = shortened(name, MAX_NAME - number.len(), str::len);
     let dot = name.rfind('.').filter(|dot| *dot > 0).unwrap_or(name.len());
     let (stem, extension) = name.split_at(dot);
-    format!("{folders}{stem}{number}{extension}")
+    ended(&format!("{folders}{stem}{number}{extension}"))
 }
 
 /// What is the same of two paths that some file systems take for one. Two others are nearly never the same, and then one
@@ -102,7 +104,8 @@ pub struct Numbers {
     wanted: HashMap<usize, usize>,
     /// The keys of all paths.
     used: HashSet<u64>,
-    /// The number to try next, by the key of the path with the first one: long paths may be alike when they are numbered.
+    /// The number to try next of each number of digits, by the key of the path with the first of these numbers: paths that
+    /// are shortened for one more digit may be alike from there on, and then no number is tried twice.
     next: HashMap<u64, u32>,
     /// Those of each path, by its key.
     given: HashMap<u64, Vec<u32>>,
@@ -117,15 +120,28 @@ impl Numbers {
     /// ones that are free, in the order of the ids.
     pub fn of(&mut self, place: usize, path: &str) -> Option<u32> {
         let rank = *self.wanted.get(&place)?;
-        let given = self.given.entry(key(path)).or_default();
-        let next = self.next.entry(key(&numbered(path, 2))).or_insert(2);
-        while given.len() <= rank {
-            if self.used.insert(key(&numbered(path, *next))) {
-                given.push(*next);
-            }
-            *next += 1;
+        let key = key(path);
+        while self.given.get(&key).is_none_or(|given| given.len() <= rank) {
+            let free = self.next_free(path)?;
+            self.given.entry(key).or_default().push(free);
         }
-        Some(given[rank])
+        self.given[&key].get(rank).copied()
+    }
+
+    /// Takes the next number with which the path is like no other one.
+    fn next_free(&mut self, path: &str) -> Option<u32> {
+        for digits in 0..u32::MAX.ilog10() {
+            let first = 10_u32.pow(digits).max(2);
+            let next = self.next.entry(key(&numbered(path, first))).or_insert(first);
+            while *next < 10_u32.pow(digits + 1) {
+                let number = *next;
+                *next += 1;
+                if self.used.insert(key(&numbered(path, number))) {
+                    return Some(number);
+                }
+            }
+        }
+        None
     }
 }
 
@@ -158,6 +174,8 @@ mod tests {
             ("COM+", "COM+"),
             ("conin$", "_conin$"),
             ("console", "console"),
+            (&format!("con.{}", "x".repeat(251)), &format!("_co.{}", "x".repeat(251))),
+            (&format!("{} {}", "x".repeat(254), "y".repeat(9)), &format!("{}_", "x".repeat(254))),
             (&format!("{long}.txt"), &format!("{}.txt", "é".repeat(125))),
         ] {
             assert_eq!(harmless(name), expected, "{name:?}");
@@ -172,6 +190,8 @@ mod tests {
             ("a.b/c", 11, "a.b/c (11)"),
             (".hidden", 3, ".hidden (3)"),
             ("a.tar.gz", 2, "a.tar (2).gz"),
+            (&format!("{}  xx", "x".repeat(250)), 2, &format!("{} (2)", "x".repeat(250) + " ")),
+            (&format!("r.{}  hhh", "h".repeat(248)), 2, &format!("r (2).{}_", "h".repeat(248))),
             (&format!("f/{long}.txt"), 2, &format!("f/{} (2).txt", "x".repeat(247))),
         ] {
             assert_eq!(numbered(path, number), expected);
@@ -210,5 +230,23 @@ mod tests {
         let expected = [&*ends[0], &*ends[1]].map(String::from);
         assert_eq!(found[..2], expected);
         assert_eq!(found[2..], [2, 3].map(|n| format!("{long}A ({n})")));
+    }
+
+    /// Long paths become alike when a number takes the place of their ends, which all of them would count through anew.
+    #[test]
+    fn hardly_any_number_is_tried_twice() {
+        let mut all = Paths::default();
+        let ends = (0..5_000_u32).map(|n| char::from_u32(0x3400 + n).unwrap_or_default());
+        let paths: Vec<String> =
+            ends.flat_map(|end| vec![format!("{}{end}", "x".repeat(248)); 2]).collect();
+        for (path, id) in paths.iter().zip(1..) {
+            all.add(path, Uuid::from_u128(id));
+        }
+        let mut numbers = all.numbers();
+        let given = paths.iter().enumerate().filter_map(|(place, path)| numbers.of(place, path));
+        assert_eq!(given.count(), 5_000);
+        assert_eq!(numbers.used.len(), 10_000);
+        let tried: u64 = numbers.next.values().map(|next| u64::from(*next)).sum();
+        assert!(tried < 100_000, "{tried}");
     }
 }

@@ -9,11 +9,12 @@ use sha2::{Digest, Sha256};
 
 use super::format::{self, FORM, Member};
 use super::names::{Paths, numbered, path};
-use super::statements::{Entry, MAX_FILES, Position};
+use super::statements::{Entry, Position};
 use crate::error::Error;
 use crate::model::hex;
+use crate::model::timestamp::Timestamp;
 
-/// How many files are read at a time while an archive is planned. More need their turn.
+/// How many files are read at a time while an archive is planned.
 pub const BATCH: usize = 1000;
 
 /// Reads a batch of the files after a place.
@@ -21,6 +22,8 @@ pub type List<'a> = dyn Fn(&Position) -> Result<Vec<Entry>, Error> + 'a;
 
 /// An archive that can be sent.
 pub struct Plan {
+    /// When its files were counted. Those that come later are not in it.
+    began: Timestamp,
     /// Of each file, in the order of the archive, a hash of its id and version: 8 bytes a file.
     pub files: Vec<u64>,
     /// The numbers in the names of those that would be like another one, by their places.
@@ -34,51 +37,57 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans the archive of the files that `list` reads in batches of [`BATCH`], again if names must be told apart. `turn`
-    /// waits for the turn of one with more files. Fails with [`Error::TooManyFiles`], and with [`Error::Unavailable`] if
-    /// the files change meanwhile.
-    pub fn make<P>(list: &List, turn: impl FnOnce() -> Result<P, Error>) -> Result<Plan, Error> {
-        let (mut plan, mut paths, mut turn) = (Plan::empty(), Paths::default(), Some(turn));
-        let mut measure = Measure::new();
-        let mut held = None;
+    /// Plans the archive of the files that `list` reads in batches of [`BATCH`], twice if names must be told apart. They
+    /// were counted at `began`. Fails with [`Error::Unavailable`] if they change meanwhile.
+    pub fn make(list: &List, began: Timestamp) -> Result<Plan, Error> {
+        let mut plan = Plan::begun(began);
+        let (mut paths, mut measure) = (Paths::default(), Measure::new());
         read_all(list, |entry| {
-            if plan.files.len() == MAX_FILES {
-                return Err(Error::TooManyFiles);
-            }
             let path = path(&entry);
             paths.add(&path, entry.id);
             plan.files.push(fingerprint(&entry));
             measure.add(&entry, path);
-            if plan.files.len() == BATCH {
-                held = turn.take().map(|turn| turn()).transpose()?;
-            }
             Ok(())
         })?;
         let mut numbers = paths.numbers();
-        if !numbers.is_empty() {
-            measure = Measure::new();
-            let mut place = 0;
-            read_all(list, |entry| {
-                if plan.files.get(place) != Some(&fingerprint(&entry)) {
-                    return Err(Error::Unavailable);
-                }
-                let path = path(&entry);
-                plan.numbers.extend(numbers.of(place, &path).map(|number| (place, number)));
-                measure.add(&entry, plan.numbered(place, path));
-                place += 1;
-                Ok(())
-            })?;
-            if place < plan.files.len() {
-                return Err(Error::Unavailable);
-            }
+        if numbers.is_empty() {
+            return Ok(measure.finish(plan));
         }
-        drop(held);
+        let (mut measure, mut place) = (Measure::new(), 0);
+        read_all(list, |entry| {
+            if !plan.is_next(place, &entry).map_err(|_| Error::Unavailable)? {
+                return Ok(());
+            }
+            let path = path(&entry);
+            plan.numbers.extend(numbers.of(place, &path).map(|number| (place, number)));
+            measure.add(&entry, plan.numbered(place, path));
+            place += 1;
+            Ok(())
+        })?;
+        if place < plan.files.len() {
+            return Err(Error::Unavailable);
+        }
         Ok(measure.finish(plan))
     }
 
-    fn empty() -> Plan {
+    /// Whether this is the file at a place of the archive; it is not if it has come since, and then it is left out. Fails
+    /// with [`Error::FileNotFound`] if it is another one, so that the one at this place is not where it was.
+    pub fn is_next(&self, place: usize, entry: &Entry) -> Result<bool, Error> {
+        let is_planned = self.files.get(place) == Some(&fingerprint(entry));
+        if !is_planned && entry.upload_date <= self.began {
+            return Err(Error::FileNotFound);
+        }
+        Ok(is_planned)
+    }
+
+    /// The bytes that it takes.
+    pub fn memory(&self) -> usize {
+        size_of::<u64>() * self.files.len() + 4 * size_of::<(usize, u32)>() * self.numbers.len()
+    }
+
+    fn begun(began: Timestamp) -> Plan {
         let (files, numbers, tag) = (Vec::new(), HashMap::new(), String::new());
-        Plan { files, numbers, directory: 0..0, length: 0, tag }
+        Plan { began, files, numbers, directory: 0..0, length: 0, tag }
     }
 
     fn numbered(&self, place: usize, path: String) -> String {
@@ -98,7 +107,7 @@ impl Plan {
 }
 
 /// A hash of what makes a file the same one. Ids are random, so nobody can choose what it is.
-pub fn fingerprint(entry: &Entry) -> u64 {
+fn fingerprint(entry: &Entry) -> u64 {
     let mut hasher = DefaultHasher::new();
     (entry.id, entry.version).hash(&mut hasher);
     hasher.finish()

@@ -5,14 +5,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use postgres::Row;
 use uuid::Uuid;
 
-use crate::db::{Database, from_row, one_row, sql};
+use crate::db::{Database, from_row, sql};
 use crate::error::{Error, Problem};
 use crate::model::problems::value_error;
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
-
-/// Most files in an archive.
-pub const MAX_FILES: usize = 10_000;
 
 /// The most memory in bytes that a file of a list takes, see [`rules::FILE_MEMORY`].
 pub const ENTRY_MEMORY: usize = 2 * (4 * rules::MAX_FILENAME + rules::MAX_FOLDER) + 1024;
@@ -42,6 +39,7 @@ pub struct Entry {
     pub file_hash: String,
     /// CRC-32, its bits as a signed number.
     pub crc32: i32,
+    pub upload_date: Timestamp,
     pub updated_at: Timestamp,
     pub version: i32,
 }
@@ -83,6 +81,43 @@ impl Position {
     }
 }
 
+/// How many of the files are there that are asked for.
+pub struct Count {
+    /// How many, and their bytes; `None` if they are more than 10,000.
+    pub files: Option<i64>,
+    pub bytes: Option<i64>,
+    /// When they were counted, by the clock of the database.
+    pub at: Timestamp,
+}
+
+/// The parameters of [`Selection`] in queries.
+type Selected<'a> = (Option<&'a Uuid>, Option<&'a Uuid>, Option<&'a Vec<Uuid>>, Option<&'a String>);
+
+impl Selection {
+    fn params(&self) -> Selected<'_> {
+        match self {
+            Selection::Link(link) => (Some(link), None, None, None),
+            Selection::Files { user, ids } => (None, Some(user), Some(ids), None),
+            Selection::Folder { user, folder } => (None, Some(user), None, Some(folder)),
+        }
+    }
+
+    /// The first row of a query about the files. Fails with [`Error::LinkNotFound`] if the link is over, and with
+    /// [`Error::UserNotUsable`] if the user is deleted.
+    fn first<'a>(&self, rows: &'a [Row]) -> Result<&'a Row, Error> {
+        let is_link = matches!(self, Selection::Link(_));
+        rows.first().ok_or(if is_link { Error::LinkNotFound } else { Error::UserNotUsable })
+    }
+}
+
+/// Counts the files that are asked for. Fails as [`list`] does.
+pub fn count(db: &Database, selection: &Selection) -> Result<Count, Error> {
+    let (link, user, ids, folder) = selection.params();
+    let rows = db.read(sql!("archive/count"), &[&link, &user, &ids, &folder])?;
+    let row = selection.first(&rows)?;
+    Ok(from_row!(row => Count { files, bytes, at }))
+}
+
 /// Up to `limit` of the files that are asked for, after `after`. Fails with [`Error::LinkNotFound`] if the link is over,
 /// and with [`Error::UserNotUsable`] if the user is deleted.
 pub fn list(
@@ -91,34 +126,21 @@ pub fn list(
     after: &Position,
     limit: usize,
 ) -> Result<Vec<Entry>, Error> {
-    let (link, user, ids, folder) = match selection {
-        Selection::Link(link) => (Some(link), None, None, None),
-        Selection::Files { user, ids } => (None, Some(user), Some(ids), None),
-        Selection::Folder { user, folder } => (None, Some(user), None, Some(folder)),
-    };
+    let (link, user, ids, folder) = selection.params();
     let Position { place, filename, id } = after;
     let rows = db.read(
         sql!("archive/list"),
         &[&link, &user, &ids, &folder, &place, &filename, &id, &(limit as i64)],
     )?;
-    let Some(first) = rows.first() else {
-        return Err(if link.is_some() { Error::LinkNotFound } else { Error::UserNotUsable });
-    };
-    if first.get::<_, Option<Uuid>>("id").is_none() {
+    if selection.first(&rows)?.get::<_, Option<Uuid>>("id").is_none() {
         return Ok(Vec::new());
     }
     let entry = |row: &Row| {
         from_row!(row => Entry {
-            id, place, filename, content_type, file_size, file_hash, crc32, updated_at, version
+            id, place, filename, content_type, file_size, file_hash, crc32, upload_date, updated_at, version
         })
     };
     Ok(rows.iter().map(entry).collect())
-}
-
-/// How many files a link to several is to, and their bytes; `None` if they are more than [`MAX_FILES`].
-pub fn count(db: &Database, link: Uuid) -> Result<(Option<i64>, Option<i64>), Error> {
-    let row = one_row(db.read(sql!("archive/count"), &[&link])?)?;
-    Ok((row.get("files"), row.get("bytes")))
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ pub fn export_response(
     let mark = has_mark.then(|| BYTE_ORDER_MARK.to_vec());
     let batches = mark.into_iter().chain(first).map(Ok).chain(rest);
     let parts = batches.map(|batch| batch.map(|bytes| ResponseBody::Bytes(bytes.into())));
-    let body = ResponseBody::Parts(Box::new(parts), None);
+    let body = ResponseBody::Parts { parts: Box::new(parts), length: None, memory: 0 };
     Ok(Response { status: 200, headers: Vec::new(), body }
         .with_header("Content-Type", CSV)
         .with_header("Content-Disposition", format!("attachment; filename={filename}")))

@@ -31,8 +31,14 @@ pub enum ResponseBody {
     File(FileRange),
     /// A body of so many bytes, which are read while they are sent. The reader fails rather than end early.
     Stream(Box<dyn Read + Send>, u64),
-    /// A body of parts, and its length, unless that is unknown.
-    Parts(Box<BodyParts>, Option<u64>),
+    /// A body of parts.
+    Parts {
+        parts: Box<BodyParts>,
+        /// The length in bytes, if it is known.
+        length: Option<u64>,
+        /// The most bytes of memory that are kept until it has been sent, but for one part.
+        memory: usize,
+    },
 }
 
 /// The parts of a body, which have no parts themselves, and of which none should have more than 256 KiB in memory. Each is
@@ -66,7 +72,7 @@ impl ResponseBody {
             ResponseBody::Bytes(bytes) => Some(bytes.len() as u64),
             ResponseBody::File(range) => Some(range.length),
             ResponseBody::Stream(_, length) => Some(*length),
-            ResponseBody::Parts(_, length) => *length,
+            ResponseBody::Parts { length, .. } => *length,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::outcome::{ended, record_use};
 use super::statements::FoundLink;
-use crate::archive::{self, ENTRY_MEMORY, Entry, Position, Selection, ZIP};
+use crate::archive::{self, ENTRY_MEMORY, Entry, MANY_FILES, Position, Selection, ZIP};
 use crate::error::Error;
 use crate::http::file_response::FileUse;
 use crate::http::response::{self, Response};
@@ -13,7 +13,7 @@ use crate::model::media_type::listed;
 use crate::request::context::RequestContext;
 use crate::request::link_permits::ListPermits;
 
-/// Most files in a page. A longer list needs its turn.
+/// Most files in a page.
 const PAGE: usize = 1000;
 
 /// Whether what follows a token is the name of an archive.
@@ -59,21 +59,12 @@ fn turn(context: &RequestContext, found: &FoundLink) -> Result<ListPermits, Erro
 fn list(context: &RequestContext, found: &FoundLink) -> Result<Response, Error> {
     let query = context.request.query();
     let after = query.read(|query| query.filter("after", Position::parse))?;
-    let db = context.database_with_room((PAGE + 1) * ENTRY_MEMORY);
     let selection = Selection::Link(found.link_id);
-    let page = |after: &Position| archive::list(&db, &selection, after, PAGE + 1);
-    let mut files = if after.is_none() { page(&Position::default())? } else { Vec::new() };
-    let total = match after {
-        None if files.len() <= PAGE => {
-            let bytes = files.iter().map(|file| file.file_size).sum();
-            (Some(files.len() as i64), Some(bytes))
-        }
-        after => {
-            let _permits = turn(context, found)?;
-            files = page(&after.unwrap_or_default())?;
-            archive::count(&db, found.link_id)?
-        }
-    };
+    let total = archive::count(&context.db, &selection)?;
+    let count = total.files.map_or(usize::MAX, |files| files as usize);
+    let _permits = (count > MANY_FILES).then(|| turn(context, found)).transpose()?;
+    let db = context.database_with_room(count.min(PAGE + 1) * ENTRY_MEMORY);
+    let mut files = archive::list(&db, &selection, &after.unwrap_or_default(), PAGE + 1)?;
     let next = (files.len() > PAGE).then(|| {
         files.truncate(PAGE);
         files.last().map(|last| Position::after(last).cursor())
@@ -92,7 +83,7 @@ fn list(context: &RequestContext, found: &FoundLink) -> Result<Response, Error> 
     let FoundLink { sender, created_at, expires_at, inline, .. } = found;
     let body = json!({
         "name": name, "sender": sender, "created_at": created_at, "expires_at": expires_at, "inline": inline,
-        "total_files": total.0, "total_size": total.1,
+        "total_files": total.files, "total_size": total.bytes,
         "files": files.iter().map(about_file).collect::<Vec<_>>(), "next": next.flatten()
     });
     response::json(200, &body)

@@ -58,7 +58,7 @@ impl ResponseWriter {
         self.out.extend_from_slice(b"\r\n");
         match response.body {
             _ if never_has_body || options.omit_body => stream.write(&self.out)?,
-            ResponseBody::Parts(parts, _) => self.send_parts(stream, parts, chunked)?,
+            ResponseBody::Parts { parts, .. } => self.send_parts(stream, parts, chunked)?,
             whole => self.send_part(stream, whole)?,
         }
         self.out.shrink_to(MAX_IDLE_WRITE_BUFFER);
@@ -86,7 +86,7 @@ impl ResponseWriter {
             ResponseBody::Bytes(bytes) => self.send_bytes(stream, &bytes),
             ResponseBody::File(range) => self.send_file(stream, range),
             ResponseBody::Stream(reader, length) => self.send_stream(stream, reader, length),
-            ResponseBody::Parts(..) => Err(io::Error::other("a part of a body has parts")),
+            ResponseBody::Parts { .. } => Err(io::Error::other("a part of a body has parts")),
         }
     }
 

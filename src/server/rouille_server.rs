@@ -80,8 +80,8 @@ fn into_rouille(response: Response) -> rouille::Response {
         ResponseBody::Stream(reader, length) => {
             rouille::ResponseBody::from_reader_and_size(reader, length as usize)
         }
-        // A failure ends this one as if it were whole, too.
-        ResponseBody::Parts(parts, length) => {
+        // A failure ends this one as if it were whole, too; an archive then lacks its end, without which none is read.
+        ResponseBody::Parts { parts, length, .. } => {
             let reader = PartReader { part: Box::new(io::empty()), parts };
             match length {
                 Some(length) => {
@@ -117,7 +117,7 @@ impl Read for PartReader {
                 Some(ResponseBody::Bytes(bytes)) => Box::new(Cursor::new(bytes)),
                 Some(ResponseBody::File(range)) => Box::new(range),
                 Some(ResponseBody::Stream(reader, _)) => reader,
-                Some(ResponseBody::Parts(..)) | None => return Ok(0),
+                Some(ResponseBody::Parts { .. }) | None => return Ok(0),
             }
         }
     }

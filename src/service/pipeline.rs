@@ -232,13 +232,16 @@ fn admit(context: &mut RequestContext, endpoint: &Endpoint, caller: Caller) -> R
 
 /// Takes room for a response in memory, or keeps so much of what was taken before it was made.
 fn keep_room(context: &RequestContext, mut response: Response) -> Result<Response, Error> {
-    let mut bytes = 0;
-    if let ResponseBody::Bytes(Cow::Owned(body)) = &mut response.body {
-        bytes = body.len();
-        if bytes > SMALL_BODY {
-            body.shrink_to_fit();
+    let bytes = match &mut response.body {
+        ResponseBody::Bytes(Cow::Owned(body)) => {
+            if body.len() > SMALL_BODY {
+                body.shrink_to_fit();
+            }
+            body.len()
         }
-    }
+        ResponseBody::Parts { memory, .. } => *memory,
+        _ => 0,
+    };
     context.request.body.resize_room(bytes).map(|()| response)
 }
 

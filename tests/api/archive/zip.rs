@@ -225,10 +225,16 @@ fn begin(api: &Server, sender: impl Credentials, path: &str) -> (RawConnection, 
 #[test]
 fn a_file_that_goes_or_changes_breaks_the_transfer_and_a_new_one_does_not() {
     type Change = fn(&Server, &Tokens, &[String; 3]);
-    let changes: [(&str, bool, Change); 8] = [
+    let changes: [(&str, bool, Change); 9] = [
         ("nothing", true, |_, _, _| {}),
         ("a new file", true, |api, ann, _| drop(api.new_file_in(ann, "/f", "aa.txt"))),
         ("a file elsewhere", true, |api, ann, _| drop(api.new_file_in(ann, "/g", "x.txt"))),
+        // It could be one that was planned for another place.
+        ("an older file moved in", false, |api, ann, _| {
+            let older = api.all_files(ann).into_iter().find(|file| file["filename"] == "older.txt");
+            let id = older.expect("there")["id"].as_str().expect("an id").to_owned();
+            api.update_file(ann, &id, json!({"folder": "/f", "filename": "aa.txt"})).expect(200);
+        }),
         ("the next one deleted", false, |api, ann, ids| {
             api.delete_file(ann, &ids[1]).expect(204);
         }),
@@ -250,6 +256,7 @@ fn a_file_that_goes_or_changes_breaks_the_transfer_and_a_new_one_does_not() {
         for (at, (name, is_whole, change)) in changes.into_iter().enumerate() {
             let ann = api.sign_up(&format!("ann{at}"));
             let large = "x".repeat(9 << 20);
+            api.new_file_in(&ann, "/g", "older.txt");
             let form = Form::default().field("folder", "/f").then(file_form(
                 "a.txt",
                 "text/plain",
@@ -343,4 +350,24 @@ for info in archive.infolist():
         String::from_utf8_lossy(&output.stderr)
     );
     fs::remove_file(&path).expect("removed");
+}
+
+/// What checks a content in an archive is kept whatever becomes of its record.
+#[test]
+fn a_file_that_was_deleted_in_whatever_way_and_restored_is_in_archives_as_before() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let ids: Vec<String> = ["a", "b", "c"].map(|name| api.new_file_in(&ann, "/f", name)).into();
+    let before = unpacked(&api.zip(&ann, ""));
+    let deletions: [&dyn Fn(); 3] = [
+        &|| ids.iter().for_each(|id| drop(api.delete_file(&ann, id).expect(204))),
+        &|| drop(api.post("/uploads/delete", &ann, json!({"ids": ids})).expect(200)),
+        &|| drop(api.delete("/folders?folder=/f", &ann).expect(200)),
+    ];
+    for delete in deletions {
+        delete();
+        assert_eq!(unpacked(&api.zip(&ann, "")), []);
+        let since = json!({"deleted_since": "2020-01-01T00:00:00Z"});
+        api.post("/uploads/restore", &ann, since).expect(200).has(json!({"restored": 3}));
+        assert_eq!(unpacked(&api.zip(&ann, "")), before);
+    }
 }

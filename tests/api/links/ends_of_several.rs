@@ -124,30 +124,45 @@ fn one_name_follows_the_id_of_one_of_several_and_nothing_else() {
     }
 }
 
-/// Whoever has a link may ask for its list often, and keeps neither another link nor its owner's searches waiting.
+/// Whoever has a link may ask for its list or its archive often, and keeps neither another link nor its owner waiting.
 #[test]
 fn long_lists_by_one_link_run_one_after_the_other() {
     let (api, [ann]) = Server::with_users(&[PATIENT], ["ann"]);
-    let link = api.new_link_to(&ann, json!({"folder": "/"}));
-    let other = api.new_link_to(&ann, json!({"folder": "/"}));
-    api.new_file(&ann, "a.txt", "text");
-    // Lists sort names, and the statement that finds the link does not.
-    api.database.run(
+    let links = [(); 2].map(|()| api.new_link_to(&ann, json!({"folder": "/"})));
+    let insert = |count: u32| {
+        api.database.run(&format!(
+            "INSERT INTO files (id, user_id, filename, original_filename, content_type, file_size, file_path, file_hash)
+             SELECT gen_random_uuid(), '{}', 'f' || n, 'f', 'text/plain', 0, 'f', 'h'
+             FROM generate_series(1, {count}) n",
+            ann.id()
+        ));
+    };
+    // Lists sort names, and the statements that find the link and count its files do not.
+    let folded =
         "CREATE OR REPLACE FUNCTION folded(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
-         BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN lower($1); END $$",
-    );
-    let lock = api.database.begin("SELECT pg_advisory_xact_lock(1)");
-    let begin =
-        |link: &str| api.begin(&format!("GET {link}?about=true&{A_PLACE} HTTP/1.1"), Anonymous);
-    let mut lists: Vec<_> = (0..3).map(|_| begin(&link)).collect();
-    lists.push(begin(&other));
-    // With the one that asks for it.
-    wait_until(|| api.metric("cloakroom_requests_running") == Some(5.0));
-    wait_until(|| api.database.blocked_statements() >= 2);
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(api.database.blocked_statements(), 2, "one of each link");
-    lock.roll_back();
-    for mut list in lists {
-        assert_eq!(list.answer().status, 200);
+                  BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN lower($1); END $$";
+    insert(1000);
+    api.database.run(folded);
+    // A thousand need no turn, and with one more the lists of a link do, and archives, and those of one's own.
+    for (more, running) in [(0, 9), (1, 3)] {
+        insert(more);
+        let lock = api.database.begin("SELECT pg_advisory_xact_lock(1)");
+        let begin = |path: &str, sender: &str| api.begin(&format!("GET {path} HTTP/1.1"), sender);
+        let list = format!("{}?about=true", links[0]);
+        let own = ann.access.as_str();
+        let kinds = [(&*list, ""), (&*links[1], ""), ("/api/v1/uploads/zip", own)];
+        let mut begun: Vec<_> =
+            (0..3).flat_map(|_| kinds).map(|(path, sender)| begin(path, sender)).collect();
+        wait_until(|| api.database.blocked_statements() >= running);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(
+            api.database.blocked_statements(),
+            running,
+            "one of each kind, if it takes turns"
+        );
+        lock.roll_back();
+        for answer in &mut begun {
+            assert_eq!(answer.answer().status, 200);
+        }
     }
 }

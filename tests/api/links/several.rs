@@ -1,6 +1,9 @@
 //! Links to several files and to folders: what they show, and what nobody learns by them. `archive/zip.rs` has what is
 //! in their archives.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use crate::archive::zip::{names, unpacked};
 use crate::harness::*;
 
@@ -128,6 +131,9 @@ fn a_link_shows_its_files_from_its_folder_on() {
     let shown =
         api.open_link(&format!("{files}?about=true")).expect(200).has(json!({"name": null}));
     assert_eq!(api.shared(&files), ["/:deep.txt", "/:outside.txt"]);
+    let after_all = URL_SAFE_NO_PAD.encode(format!("{}zzz", uuid(1).replace('-', "")));
+    let rest = api.open_link(&format!("{files}?about=true&after={after_all}")).expect(200);
+    rest.has(json!({"total_files": 2, "total_size": 19, "files": []}));
     assert_eq!(names(&api.open_link(&files).expect(200).bytes), ["deep.txt", "outside.txt"]);
     for secret in
         ["secret", "hidden", "is_public", "user_id", link.rsplit('/').next().expect("a token")]
