@@ -121,7 +121,9 @@ mod http {
 
 mod links {
     mod access;
+    #[cfg(feature = "extras")]
     mod ends_of_several;
+    #[cfg(feature = "extras")]
     mod several;
     mod shown_text;
 }
