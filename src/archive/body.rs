@@ -17,7 +17,7 @@ use crate::http::response::{ResponseBody, broken_off};
 use crate::request::app::App;
 
 /// How many files are read at a time. Whoever reads slowly keeps what is left of a batch in memory.
-pub const BATCH: usize = 50;
+pub const BATCH: usize = 100;
 /// The same before the range begins, when nothing is sent.
 const SKIPPED_BATCH: usize = 1000;
 /// How old a batch may be when the next of its files has its turn.
