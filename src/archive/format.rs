@@ -238,7 +238,7 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for (place, (_, content)) in entries.iter().enumerate() {
             let mut file = archive.by_index(place)?;
-            assert_eq!(file.name()?, names[place]);
+            assert_eq!(file.name(), names[place]);
             // Within the folder that it is unpacked in.
             let enclosed = file.enclosed_name().unwrap_or_default();
             assert_eq!(enclosed.to_str(), Some(&*names[place]));

@@ -72,13 +72,13 @@ pub fn archive_response<P>(
 ) -> Result<Response, Error> {
     let count = count(&context.db, &selection)?;
     let files = count.files.ok_or(Error::TooManyFiles)? as usize;
-    if matches!(&selection, Selection::Files { ids, .. } if ids.len() != files) {
-        return Err(Error::FileNotFound);
-    }
     let permits = (files > MANY_FILES).then(turn).transpose()?;
     let db = context.database_with_room(files.min(plan::BATCH) * ENTRY_MEMORY);
     let plan = Plan::make(&|after| list(&db, &selection, after, plan::BATCH), count.at)?;
     drop(permits);
+    if matches!(&selection, Selection::Files { ids, .. } if ids.len() != plan.files.len()) {
+        return Err(Error::FileNotFound);
+    }
     let (tag, length) = (plan.tag.clone(), plan.length);
     let archive = Representation {
         tag: &tag,

@@ -39,11 +39,6 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     if found.is_to_several && (named.is_none() || is_zip) {
         return several::open(context, &found, named.is_none(), is_about == Some(true));
     }
-    // What follows the id of one of several is not looked at, but nothing follows the name after a link to one file.
-    let segments = context.request.path().trim_end_matches('/').split('/');
-    if !found.is_to_several && segments.count() > 6 {
-        return Err(context.app.route_not_found());
-    }
     let Some(file) = &found.file else { return Err(ended(context, Error::LinkNotFound)) };
     if is_about == Some(true) {
         return about(&found, file);
