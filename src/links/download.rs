@@ -29,7 +29,9 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     let named = params.next();
     let id = named.and_then(|named| rules::uuid(named).ok());
     let is_zip = named.is_some_and(several::is_archive_name);
-    let is_about = context.request.query().read(|query| query.filter("about", rules::boolean))?;
+    let (is_about, after) = context.request.query().read(|query| {
+        (query.filter("about", rules::boolean), query.filter("after", rules::search))
+    })?;
     // What follows api, v1, links, the token and the id of one of several.
     let has_name = context.request.path().split('/').filter(|part| !part.is_empty()).count() > 5;
     let found = find(context, &hash, id)?;
@@ -37,7 +39,8 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
         return Err(ended(context, Error::LinkNotFound));
     }
     if found.is_to_several && (named.is_none() || is_zip) {
-        return several::open(context, &found, named.is_none(), is_about == Some(true));
+        let list = (is_about == Some(true)).then_some(after);
+        return several::open(context, &found, named.is_none(), list);
     }
     let Some(file) = &found.file else { return Err(ended(context, Error::LinkNotFound)) };
     if is_about == Some(true) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::outcome::{ended, record_use};
 use super::statements::FoundLink;
 use crate::archive::{self, ENTRY_MEMORY, Entry, MANY_FILES, Position, Selection, ZIP};
-use crate::error::Error;
+use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::file_response::FileUse;
 use crate::http::response::{self, Response};
 use crate::model::file::folder_path;
@@ -21,16 +21,16 @@ pub fn is_archive_name(segment: &str) -> bool {
     segment.ends_with(ZIP)
 }
 
-/// The archive of the files of a link, or with `is_about` a page of their list. Browsers that open the bare link, without
+/// The archive of the files of a link, or, if a list is asked for, a page of it after a place. Browsers that open the bare link, without
 /// the name of the archive, are sent to the page of the console that shows the list.
 pub fn open(
     context: &RequestContext,
     found: &FoundLink,
     is_bare: bool,
-    is_about: bool,
+    list_after: Option<Option<String>>,
 ) -> Result<Response, Error> {
-    if is_about {
-        return list(context, found).map_err(|error| ended(context, error));
+    if let Some(after) = list_after {
+        return list(context, found, after.as_deref()).map_err(|error| ended(context, error));
     }
     if is_bare && context.app.config.console && context.request.takes_html() {
         let token = context.path_params.first().map_or("", |param| &*param.text);
@@ -56,9 +56,16 @@ fn turn(context: &RequestContext, found: &FoundLink) -> Result<ListPermits, Erro
 }
 
 /// A page of the files of a link, with the number and the bytes of all.
-fn list(context: &RequestContext, found: &FoundLink) -> Result<Response, Error> {
-    let query = context.request.query();
-    let after = query.read(|query| query.filter("after", Position::parse))?;
+fn list(
+    context: &RequestContext,
+    found: &FoundLink,
+    after: Option<&str>,
+) -> Result<Response, Error> {
+    let invalid = |problem| {
+        let (location, field) = (FieldLocation::Query, Some("after"));
+        Error::Invalid(vec![FieldError { location, field, problem }])
+    };
+    let after = after.map(Position::parse).transpose().map_err(invalid)?;
     let selection = Selection::Link(found.link_id);
     let total = archive::count(&context.db, &selection)?;
     let count = total.files.map_or(usize::MAX, |files| files as usize);
