@@ -331,6 +331,7 @@ fn wrong_totals_are_faults() {
         "DELETE FROM account_totals",
         "UPDATE users SET deleted_bytes = 1",
         "INSERT INTO file_totals VALUES ('2020-01-01', 1, 1)",
+        "UPDATE folder_totals SET files = files + 1",
     ] {
         service.database.run(damage);
         assert_ne!(service.faults(&[]).len(), 0);
