@@ -220,8 +220,15 @@ fn bounds_and_words_are_those_of_the_service() {
                     if operation.id() == "update_files" && value.is_null() {
                         values[if *name == "folder" { "is_public" } else { "folder" }] = json!("1");
                     }
-                    if operation.id() == "create_link" && *name == "files" && value.is_null() {
-                        values["folder"] = json!("/");
+                    if operation.id() == "create_link" && value.is_null() {
+                        match *name {
+                            "files" => values["folder"] = json!("/"),
+                            "folder" => {
+                                let file = all.api.new_file(&sender.sender, "a.txt", "a");
+                                values["files"] = json!([file]);
+                            }
+                            _ => {}
+                        }
                     }
                     // Only a list of files has pages.
                     if operation.id() == "download_by_link" && *name == "after" {
