@@ -23,7 +23,8 @@ pub fn path(entry: &Entry) -> String {
 /// Files, Paths, and Namespaces" in its documentation).
 fn harmless(name: &str) -> String {
     let is_refused = |c: char| c.is_control() || "<>:\"|?*\\/".contains(c);
-    let name = name.replace(is_refused, "_");
+    // An empty name would make a path begin at the root.
+    let name = if name.is_empty() { "_".to_owned() } else { name.replace(is_refused, "_") };
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_port = |digit: &str| matches!(digit, "¹" | "²" | "³") || digit.parse::<u8>().is_ok();
     let is_device = match &*stem {
@@ -154,6 +155,7 @@ mod tests {
         let long = "é".repeat(200);
         for (name, expected) in [
             ("a.txt", "a.txt"),
+            ("", "_"),
             ("..", "._"),
             (".", "_"),
             ("a..b", "a..b"),
