@@ -60,9 +60,10 @@ pub fn archive_name(folder: Option<&str>) -> String {
 }
 
 /// Responds with the archive of `selection`, or a range of it, with a name and what browsers may do with it. `check` is
-/// called before each batch of files that is read while the archive is sent, and fails if whoever is sent it may not have
-/// it any more. `turn` waits for the turn of an archive of many files, whose list takes the database longer. Fails with
-/// [`Error::TooManyFiles`], and with [`Error::FileNotFound`] if one of the files that are asked for is none of the user's.
+/// called before each batch of files that is read while the archive is sent, and fails if whoever is sent it may not
+/// have it any more. `turn` waits for the turn of an archive of many files, whose list takes the database longer. Fails
+/// with [`Error::TooManyFiles`], and with [`Error::FileNotFound`] if one of the files that are asked for is none of the
+/// user's.
 pub fn archive_response<P>(
     context: &RequestContext,
     selection: Selection,

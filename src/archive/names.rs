@@ -53,8 +53,8 @@ pub fn numbered(path: &str, number: u32) -> String {
     ended(&format!("{folders}{stem}{number}{extension}"))
 }
 
-/// What is the same of two paths that some file systems take for one. Two others are nearly never the same, and then one
-/// has a number that it does not need.
+/// What is the same of two paths that some file systems take for one. Two others are nearly never the same, and then
+/// one has a number that it does not need.
 fn key(path: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     folded(path).hash(&mut hasher);
@@ -105,8 +105,8 @@ pub struct Numbers {
     wanted: HashMap<usize, usize>,
     /// The keys of all paths.
     used: HashSet<u64>,
-    /// The number to try next of each number of digits, by the key of the path with the first of these numbers: paths that
-    /// are shortened for one more digit may be alike from there on, and then no number is tried twice.
+    /// The number to try next of each number of digits, by the key of the path with the first of these numbers: paths
+    /// that are shortened for one more digit may be alike from there on, and then no number is tried twice.
     next: HashMap<u64, u32>,
     /// Those of each path, by its key.
     given: HashMap<u64, Vec<u32>>,
@@ -117,8 +117,8 @@ impl Numbers {
         self.wanted.is_empty()
     }
 
-    /// The number of the file at this place with this path; `None` if it needs none. The numbers of one path are the next
-    /// ones that are free, in the order of the ids.
+    /// The number of the file at this place with this path; `None` if it needs none. The numbers of one path are the
+    /// next ones that are free, in the order of the ids.
     pub fn of(&mut self, place: usize, path: &str) -> Option<u32> {
         let rank = *self.wanted.get(&place)?;
         let key = key(path);

@@ -1,5 +1,5 @@
-//! What an archive is before its first byte is sent: its length, and a tag of all its bytes. The list of its files is not
-//! kept, only what tells whether a later one is the same.
+//! What an archive is before its first byte is sent: its length, and a tag of all its bytes. The list of its files is
+//! not kept, only what tells whether a later one is the same.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,8 +37,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans the archive of the files that `list` reads in batches of [`BATCH`], twice if names must be told apart. They
-    /// were counted at `began`. Fails with [`Error::Unavailable`] if they change meanwhile.
+    /// Plans the archive of the files that `list` reads in batches of [`BATCH`], twice if names must be told apart.
+    /// They were counted at `began`. Fails with [`Error::Unavailable`] if they change meanwhile.
     pub fn make(list: &List, began: Timestamp) -> Result<Plan, Error> {
         let mut plan = Plan::begun(began);
         let (mut paths, mut measure) = (Paths::default(), Measure::new());
@@ -70,8 +70,8 @@ impl Plan {
         Ok(measure.finish(plan))
     }
 
-    /// Whether this is the file at a place of the archive; it is not if it has come since, and then it is left out. Fails
-    /// with [`Error::FileNotFound`] if it is another one, so that the one at this place is not where it was.
+    /// Whether this is the file at a place of the archive; it is not if it has come since, and then it is left out.
+    /// Fails with [`Error::FileNotFound`] if it is another one, so that the one at this place is not where it was.
     pub fn is_next(&self, place: usize, entry: &Entry) -> Result<bool, Error> {
         let is_planned = self.files.get(place) == Some(&fingerprint(entry));
         if !is_planned && entry.upload_date <= self.began {
@@ -91,7 +91,10 @@ impl Plan {
     }
 
     fn numbered(&self, place: usize, path: String) -> String {
-        self.numbers.get(&place).map_or_else(|| path.clone(), |number| numbered(&path, *number))
+        match self.numbers.get(&place) {
+            Some(number) => numbered(&path, *number),
+            None => path,
+        }
     }
 
     /// What the archive says of the file at this place, which begins at `offset`.

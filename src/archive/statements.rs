@@ -28,8 +28,8 @@ pub enum Selection {
 /// A file of an archive or a list.
 pub struct Entry {
     pub id: Uuid,
-    /// The folder as from the one that is asked for, in the form of the column. Files that are asked for one by one have
-    /// none.
+    /// The folder as from the one that is asked for, in the form of the column. Files that are asked for one by one
+    /// have none.
     pub place: String,
     pub filename: String,
     pub content_type: String,
@@ -118,8 +118,8 @@ pub fn count(db: &Database, selection: &Selection) -> Result<Count, Error> {
     Ok(from_row!(row => Count { files, bytes, at }))
 }
 
-/// Up to `limit` of the files that are asked for, after `after`. Fails with [`Error::LinkNotFound`] if the link is over,
-/// and with [`Error::UserNotUsable`] if the user is deleted.
+/// Up to `limit` of the files that are asked for, after `after`. Fails with [`Error::LinkNotFound`] if the link is
+/// over, and with [`Error::UserNotUsable`] if the user is deleted.
 pub fn list(
     db: &Database,
     selection: &Selection,

@@ -76,8 +76,8 @@ impl<'a> Conditions<'a> {
     }
 
     /// For `GET` and `HEAD`: whether the client has already what `tag` and `modified`, a time of whole seconds if there
-    /// is one, stand for, so that the response is 304. Fails with [`Error::PreconditionFailed`] if the request is about something
-    /// else. The order is that of RFC 9110, 13.2.2.
+    /// is one, stand for, so that the response is 304. Fails with [`Error::PreconditionFailed`] if the request is about
+    /// something else. The order is that of RFC 9110, 13.2.2.
     pub fn is_known(&self, tag: &str, modified: Option<SystemTime>) -> Result<bool, Error> {
         let is_met = match (&self.if_match, self.if_unmodified_since) {
             (Some(tags), _) => tags.contain(tag),

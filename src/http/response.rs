@@ -41,10 +41,10 @@ pub enum ResponseBody {
     },
 }
 
-/// The parts of a body, which have no parts themselves, and of which none should have more than 256 KiB in memory. Each is
-/// made once the one before has been sent. After a failure the transfer must end early, so that no client takes a part
-/// for the whole; whoever makes the parts logs it, see [`broken_off`]. They are dropped when the response has ended, or
-/// the connection has broken.
+/// The parts of a body, which have no parts themselves, and of which none should have more than 256 KiB in memory. Each
+/// is made once the one before has been sent. After a failure the transfer must end early, so that no client takes a
+/// part for the whole; whoever makes the parts logs it, see [`broken_off`]. They are dropped when the response has
+/// ended, or the connection has broken.
 pub type BodyParts = dyn Iterator<Item = io::Result<ResponseBody>> + Send;
 
 /// Logs why the parts of a body end early, and returns what whoever sends them is told.

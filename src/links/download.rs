@@ -19,10 +19,10 @@ use crate::model::rules;
 use crate::request::context::RequestContext;
 
 /// `GET /api/v1/links/{token}`, and with what may follow it. A link to a file, also with a name after it: the file's
-/// content, or a range of it, for anyone, or with `about` what there is to know of it. A link to several: all of them as
-/// an archive, also with a name after it that ends in `.zip`, or with `about` their list; with the id of one of them
-/// after it, and perhaps a name after that, that file as by a link to it. A link that is unknown, has ended or was never
-/// one is answered alike.
+/// content, or a range of it, for anyone, or with `about` what there is to know of it. A link to several: all of them
+/// as an archive, also with a name after it that ends in `.zip`, or with `about` their list; with the id of one of them
+/// after it, and perhaps a name after that, that file as by a link to it. A link that is unknown, has ended or was
+/// never one is answered alike.
 pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     let mut params = context.path_params.iter().map(|param| &*param.text);
     let hash = token_hash(params.next().unwrap_or_default());
@@ -63,7 +63,8 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     Ok(response)
 }
 
-/// Finds a link, and the file that it is to, or that one of several. It is `inline` only if browsers show the file safely.
+/// Finds a link, and the file that it is to, or that one of several. It is `inline` only if browsers show the file
+/// safely.
 fn find(context: &RequestContext, hash: &LinkHash, file: Option<Uuid>) -> Result<FoundLink, Error> {
     let found = statements::find(&context.db, hash, file).map_err(|error| ended(context, error))?;
     let types = &context.app.config.allowed_upload_types;

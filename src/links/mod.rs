@@ -23,7 +23,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["links"]) => at("/links", SignedIn(handlers::create_to_several)),
         ("DELETE", ["links", _]) => at("/links/{token}", SignedIn(handlers::end)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(download::open)).limit(Links).without_key(),
-        // What may follow is the name under which programs save what they download, or one of several files, and then that.
+        // What may follow is the name under which programs save what they download, or one of several files, and then
+        // that.
         ("GET", ["links", _, file, name @ ..]) if name.is_empty() || name.len() == 1 && rules::uuid(file).is_ok() =>
             at("/links/{token}/{file_id}", Anyone(download::open)).limit(Links).without_key(),
         _ => return None,

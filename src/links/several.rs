@@ -21,8 +21,8 @@ pub fn is_archive_name(segment: &str) -> bool {
     segment.ends_with(ZIP)
 }
 
-/// The archive of the files of a link, or, if a list is asked for, a page of it after a place. Browsers that open the bare link, without
-/// the name of the archive, are sent to the page of the console that shows the list.
+/// The archive of the files of a link, or, if a list is asked for, a page of it after a place. Browsers that open the
+/// bare link, without the name of the archive, are sent to the page of the console that shows the list.
 pub fn open(
     context: &RequestContext,
     found: &FoundLink,
@@ -72,10 +72,9 @@ fn list(
     let _permits = (count > MANY_FILES).then(|| turn(context, found)).transpose()?;
     let db = context.database_with_room(count.min(PAGE + 1) * ENTRY_MEMORY);
     let mut files = archive::list(&db, &selection, &after.unwrap_or_default(), PAGE + 1)?;
-    let next = (files.len() > PAGE).then(|| {
-        files.truncate(PAGE);
-        files.last().map(|last| Position::after(last).cursor())
-    });
+    let has_more = files.len() > PAGE;
+    files.truncate(PAGE);
+    let next = files.last().filter(|_| has_more).map(|last| Position::after(last).cursor());
     let about_file = |file: &Entry| -> Value {
         let types = &context.app.config.allowed_upload_types;
         let Entry { id, filename, file_size, content_type, .. } = file;
@@ -91,7 +90,7 @@ fn list(
     let body = json!({
         "name": name, "sender": sender, "created_at": created_at, "expires_at": expires_at, "inline": inline,
         "total_files": total.files, "total_size": total.bytes,
-        "files": files.iter().map(about_file).collect::<Vec<_>>(), "next": next.flatten()
+        "files": files.iter().map(about_file).collect::<Vec<_>>(), "next": next
     });
     response::json(200, &body)
 }

@@ -1,5 +1,5 @@
-//! Permits for lists of many files by links. They are apart from those of searches, so whoever has a link never makes its
-//! owner wait.
+//! Permits for lists of many files by links. They are apart from those of searches, so whoever has a link never makes
+//! its owner wait.
 
 use std::net::IpAddr;
 use std::sync::Arc;

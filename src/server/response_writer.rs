@@ -155,8 +155,8 @@ impl ResponseWriter {
         Ok(count)
     }
 
-    /// Sends a body of parts: each as a chunk, or without chunks up to the end of the body or of the connection. Without
-    /// chunks short parts leave together with the next one.
+    /// Sends a body of parts: each as a chunk, or without chunks up to the end of the body or of the connection.
+    /// Without chunks short parts leave together with the next one.
     fn send_parts(
         &mut self,
         stream: &mut ClientStream,
