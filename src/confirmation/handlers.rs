@@ -147,7 +147,12 @@ fn make_account(
         registration: Some(registration.id),
         ..AccountFields::default()
     };
-    let user = accounts::insert(&context.db, &account, None)?;
+    let insert = || accounts::insert(&context.db, &account, None);
+    // Of two uses of one link at one moment, the later one may meet the username before the id. A second look tells.
+    let user = insert().or_else(|error| match error {
+        Error::Taken(Unique::Username) => insert(),
+        other => Err(other),
+    })?;
     context.account_in_log = Some(user.id);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What strangers can do with registrations whose address must be confirmed, and what happens at one moment.
 
 use std::collections::BTreeMap;
+use std::thread;
 
 use super::registrations::*;
 use crate::harness::*;
@@ -100,6 +101,34 @@ fn parallel_registrations_in_two_processes_exceed_no_limit() {
     assert_eq!(tally(found), [(201, 12), (429, 18)].into());
     api.database.wait_for_empty_outbox();
     assert_eq!(smtp.received().len(), 15);
+}
+
+#[test]
+fn a_link_that_is_used_twice_at_one_moment_never_calls_its_own_username_taken() {
+    let (smtp, api) = confirming(&[("CLOAKROOM_DATABASE_POOL_SIZE", "12")]);
+    // All accounts are inserted at the moment at which the lock is released.
+    api.database.run(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$;
+         CREATE TRIGGER wait BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION wait()",
+    );
+    for n in 0..10 {
+        let address = format!("ann{n}@example.com");
+        begin(&api, &format!("ann{n}"), &address).expect(201);
+        let token = token(&mail_to(&smtp, &address, CONFIRM, 1));
+        let lock = api.database.begin("SELECT pg_advisory_xact_lock(1)");
+        thread::scope(|scope| {
+            let confirm = || confirm(&api, &token, PASSWORD);
+            let uses: Vec<_> = (0..8).map(|_| scope.spawn(confirm)).collect();
+            wait_until(|| api.database.blocked_statements() == 8);
+            lock.roll_back();
+            let mut answers: Vec<_> =
+                uses.into_iter().map(|one| one.join().expect("no panic")).collect();
+            answers.sort_by_key(|answer| answer.status);
+            answers.remove(0).expect(200);
+            answers.into_iter().for_each(|answer| drop(answer.refused(400, REFUSED)));
+        });
+    }
 }
 
 #[test]
