@@ -34,6 +34,8 @@ pub enum Rank {
     NetworkLink,
     #[cfg(feature = "extras")]
     AllLinks,
+    #[cfg(feature = "extras")]
+    LinkRecord,
     Export,
     NetworkExport,
     Batch,

@@ -38,8 +38,8 @@ pub mod folders {
         Ok(Ok(String::new()))
     }
 
-    pub fn filters(_: &mut Params) -> (Option<String>, Option<String>) {
-        (None, None)
+    pub fn filters(_: &mut Params) -> (Option<String>, Option<String>, Option<bool>) {
+        (None, None, None)
     }
 }
 

@@ -1,8 +1,9 @@
--- The files that are asked for, after file $7 with name $6 in folder $5, at most $8, in the order of their folders, their
--- names without regard to case, and ids. With link $1 they are those that the link is to, while it is live and its owner
--- is active; without one, which is null, those of user $2: files $3, or else what lies in folder $4 or below it. Folders
--- are as from the one that is asked for; files that are asked for one by one have none. A row without an id means that
--- there are no more, and no row that there is no such link or user.
+-- The files that are asked for, after file $7 with name $6 in folder $5, at most $8, in the order of their folders,
+-- their names without regard to case, and ids. With link $1 they are those that the link is to, while it is live and
+-- its owner is active; without one, which is null, those of user $2: files $3, or else what lies in folder $4 or below
+-- it. Folders are as from the one that is asked for; files that are asked for one by one have none. A link to a folder
+-- shows nothing that a stranger sent and its owner has left as it came. A row without an id means that there are no
+-- more, and no row that there is no such link or user.
 -- The planner does not see the values, so it keeps its plan.
 WITH wanted AS MATERIALIZED (
     SELECT user_id, files, folder FROM file_links l JOIN users owner ON owner.id = user_id
@@ -17,6 +18,7 @@ WITH wanted AS MATERIALIZED (
     SELECT substr(folder, (SELECT length(folder) + 1 FROM wanted)) AS place, f.* FROM files f
     WHERE user_id = (SELECT user_id FROM wanted)
       AND folder >= (SELECT folder FROM wanted) AND folder < after_folder((SELECT folder FROM wanted))
+      AND ($1 IS NULL OR NOT is_as_received)
       AND (folder, folded(filename), id)
           > ((SELECT folder || $5 FROM wanted), folded((SELECT $6)), (SELECT $7))
     ORDER BY folder, folded(filename), id LIMIT (SELECT $8::bigint)

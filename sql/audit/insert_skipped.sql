@@ -12,9 +12,11 @@ WITH due AS MATERIALIZED (
     RETURNING s.*
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, details)
-    SELECT action, user_id, 'user', user_id, jsonb_build_object(
-               'count', changes, 'hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
-           )
-    FROM taken
+    SELECT action, CASE WHEN NOT by_link THEN user_id END, CASE WHEN by_link THEN 'link' ELSE 'user' END, user_id,
+           jsonb_strip_nulls(jsonb_build_object(
+               'count', changes, 'hour', to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+               'link_id', CASE WHEN by_link THEN user_id END
+           ))
+    FROM taken, LATERAL (SELECT action = 'file.receive' AS by_link) sent
 )
 SELECT count(*) AS events FROM taken

@@ -6,8 +6,8 @@ CREATE TYPE audit_action AS ENUM (
     'auth.token_delete', 'password.change', 'password.reset_request', 'password.reset', 'email.change',
     'email.change_request', 'user.create', 'user.update', 'user.delete', 'users.export',
     'file.upload', 'file.update', 'file.delete', 'file.restore', 'file.purge', 'file.link_create', 'file.link_delete',
-    'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable', 'second_factor.recovery',
-    'identity.join', 'identity.leave', 'auth.role', 'folder.move', 'folder.delete'
+    'file.receive', 'admin.create', 'access.denied', 'second_factor.enable', 'second_factor.disable',
+    'second_factor.recovery', 'identity.join', 'identity.leave', 'auth.role', 'folder.move', 'folder.delete'
 );
 CREATE TYPE audit_outcome AS ENUM ('success', 'failure');
 
@@ -67,11 +67,14 @@ EXECUTE FUNCTION keep_audit_events();
 -- Anybody may register and change what belongs to them as often as the rate limits let them, and events are kept for a
 -- year. So that this cannot fill the disk, a user's changes of their own profile, files, personal access tokens and
 -- sessions are events of their own only up to a hundred in an hour and a thousand on a day, both in UTC. The others are
--- counted, and audit/insert_skipped.sql writes one event for each action and hour.
+-- counted, and audit/insert_skipped.sql writes one event for each action and hour. Files that strangers send by a link
+-- count for the link, so they do not use up what the owner has; those of all links of an owner together are events of
+-- their own up to a thousand in an hour and five thousand on a day.
 
--- How many of these events each user has caused. Rows that are a day old limit nothing and are removed. There is no
--- reference to users, which would only cost a look-up.
+-- How many of these events each user, or link, has caused. Rows that are a day old limit nothing and are removed. There
+-- is no reference to users, which would only cost a look-up.
 CREATE TABLE own_changes (
+    -- The user, the link, or what stands for all links of a user.
     user_id uuid PRIMARY KEY,
     -- The hour of the newest event, how many there are in it, and how many on its day.
     hour timestamptz NOT NULL,
@@ -79,7 +82,7 @@ CREATE TABLE own_changes (
     on_day integer NOT NULL
 );
 
--- How many changes of each user, hour and action have no event of their own.
+-- How many changes of each user or link, hour and action have no event of their own.
 CREATE TABLE skipped_changes (
     hour timestamptz NOT NULL,
     user_id uuid NOT NULL,
@@ -88,24 +91,35 @@ CREATE TABLE skipped_changes (
     PRIMARY KEY (hour, user_id, action)
 );
 
--- Counts a change, and lets its event pass while there are few. The condition of the update decides that: unlike a
--- SELECT it sees the row as the transaction before it left it, so the limits are exact.
-CREATE FUNCTION limit_own_changes() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    this_hour timestamptz := date_trunc('hour', NEW.at, 'UTC');
+-- Counts a change, and returns whether there are few. The condition of the update decides that: unlike a SELECT it sees
+-- the row as the transaction before it left it, so the limits are exact.
+CREATE FUNCTION is_one_of_few(counted uuid, this_hour timestamptz, most_in_hour integer, most_on_day integer)
+RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO own_changes AS c (user_id, hour, in_hour, on_day) VALUES (NEW.actor_id, this_hour, 1, 1)
+    INSERT INTO own_changes AS c (user_id, hour, in_hour, on_day) VALUES (counted, this_hour, 1, 1)
     ON CONFLICT (user_id) DO UPDATE
     SET hour = greatest(c.hour, this_hour),
         in_hour = CASE WHEN c.hour < this_hour THEN 1 ELSE c.in_hour + 1 END,
         on_day = CASE WHEN c.hour < date_trunc('day', this_hour, 'UTC') THEN 1 ELSE c.on_day + 1 END
-    WHERE (c.hour < this_hour OR c.in_hour < 100)
-      AND (c.hour < date_trunc('day', this_hour, 'UTC') OR c.on_day < 1000);
-    IF FOUND THEN
+    WHERE (c.hour < this_hour OR c.in_hour < most_in_hour)
+      AND (c.hour < date_trunc('day', this_hour, 'UTC') OR c.on_day < most_on_day);
+    RETURN FOUND;
+END
+$$;
+
+-- Counts a change, and lets its event pass while there are few.
+CREATE FUNCTION limit_own_changes() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    this_hour timestamptz := date_trunc('hour', NEW.at, 'UTC');
+    of uuid := coalesce(NEW.actor_id, (NEW.details ->> 'link_id')::uuid);
+BEGIN
+    IF is_one_of_few(of, this_hour, 100, 1000)
+       AND (NEW.actor_id IS NOT NULL
+            OR is_one_of_few(md5('links of ' || (NEW.details ->> 'owner_id'))::uuid, this_hour, 1000, 5000)) THEN
         RETURN NEW;
     END IF;
     INSERT INTO skipped_changes AS s (hour, user_id, action, changes)
-    VALUES (this_hour, NEW.actor_id, NEW.action, 1)
+    VALUES (this_hour, of, NEW.action, 1)
     ON CONFLICT (hour, user_id, action) DO UPDATE SET changes = s.changes + 1;
     RETURN NULL;
 END
@@ -116,7 +130,7 @@ $$;
 -- events that stand for several changes of an hour pass; one that tells of a request which restored several files does
 -- not.
 CREATE TRIGGER audit_events_own_changes BEFORE INSERT ON audit_events FOR EACH ROW
-WHEN (NEW.actor_id IS NOT NULL AND (
+WHEN (NEW.action = 'file.receive' AND NOT NEW.details ? 'hour' OR NEW.actor_id IS NOT NULL AND (
     NEW.outcome = 'success' AND NOT NEW.details ?| ARRAY['count', 'new']
     AND (NEW.action IN ('file.upload', 'file.update', 'file.delete')
          OR NEW.action IN ('auth.token_create', 'auth.token_delete') AND NEW.subject_type = 'token'

@@ -39,7 +39,7 @@ SELECT CASE WHEN NOT pg_is_in_recovery()
        owner.latest_change, owner.forgotten_change, coalesce(change.found, 0) AS found, change.change_number,
        change.file_id, change.is_deleted, change.at,
        f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash,
-       f.description, f.upload_date, f.updated_at, f.is_public, f.version
+       f.description, f.upload_date, f.updated_at, f.is_public, f.version, f.received_by
 FROM owner CROSS JOIN installation
 LEFT JOIN page change ON change.place <= $5 AND change.before <= $6::bigint
 LEFT JOIN files f ON f.id = change.file_id

@@ -24,9 +24,10 @@ WITH owner AS (
     FROM deleted_files JOIN owner ON owner.id = user_id WHERE $11 AND deleted_files.id = $1 FOR UPDATE OF deleted_files
 ), restorable AS (
     INSERT INTO deleted_files (id, user_id, folder, filename, original_filename, content_type, file_size, file_hash,
-                               description, upload_date, updated_at, is_public, version, was_young, is_utf8, crc32)
+                               description, upload_date, updated_at, is_public, version, was_young, is_utf8, crc32,
+                               received_by, is_as_received)
     SELECT id, user_id, folder, filename, original_filename, content_type, file_size, file_hash, description,
-           upload_date, updated_at, is_public, version, is_young, is_utf8, crc32
+           upload_date, updated_at, is_public, version, is_young, is_utf8, crc32, received_by, is_as_received
     FROM removed
     WHERE CASE WHEN $8 THEN make_room_for_deleted_file(user_id, file_size, is_young, most_bytes, most_files, 10)
                ELSE false END

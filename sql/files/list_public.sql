@@ -24,7 +24,7 @@ WITH searched AS MATERIALIZED (
     ORDER BY upload_date DESC, id OFFSET 9999 LIMIT CASE WHEN (SELECT count(*) FROM page) < $6 THEN 1 ELSE 0 END
 )
 SELECT id, user_id, folder, filename, original_filename, content_type, file_size, file_hash, description, upload_date,
-       updated_at, is_public, version, owner_name
+       updated_at, is_public, version, received_by, owner_name
 FROM page
 UNION ALL
-SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, upload_date, NULL, NULL, NULL, NULL FROM last
+SELECT id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, upload_date, NULL, NULL, NULL, NULL, NULL FROM last

@@ -38,6 +38,11 @@ CREATE TABLE files (
     is_utf8 boolean NOT NULL DEFAULT false,
     -- The CRC-32 of the content, its 32 bits read as a signed number.
     crc32 integer NOT NULL DEFAULT 0,
+    -- The link by which a stranger sent it, if one did. It outlives the link.
+    received_by uuid,
+    -- Whether a stranger sent it, and its owner has given it no other name, description or folder since. Links to
+    -- folders do not show it, or strangers could serve each other files.
+    is_as_received boolean NOT NULL DEFAULT false,
     disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
@@ -47,6 +52,8 @@ CREATE TABLE files (
 CREATE FUNCTION raise_file_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.version := OLD.version + 1;
+    NEW.is_as_received := OLD.is_as_received AND (NEW.filename, NEW.description, NEW.folder)
+                          IS NOT DISTINCT FROM (OLD.filename, OLD.description, OLD.folder);
     -- A statement that changes many files gives them theirs, in their order.
     IF NEW.change_number = OLD.change_number THEN
         NEW.change_number := nextval('change_numbers');

@@ -35,7 +35,7 @@ WITH owner AS (
 )
 SELECT file.id, file.user_id, file.folder, file.filename, file.original_filename, file.content_type, file.file_size,
        file.file_hash, file.description, file.upload_date, file.updated_at, file.is_public, file.version,
-       found.user_id AS owner_id, EXISTS (SELECT FROM before) AS is_own
+       file.received_by, found.user_id AS owner_id, EXISTS (SELECT FROM before) AS is_own
 FROM files found JOIN users owner ON owner.id = found.user_id AND NOT owner.is_deleted
 LEFT JOIN file ON file.id = found.id
 WHERE found.id = $1

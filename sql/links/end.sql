@@ -11,7 +11,8 @@ WITH owner AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'file.link_delete', user_id, CASE WHEN file_id IS NULL THEN 'link' ELSE 'file' END, coalesce(file_id, id),
            $3, $4, jsonb_strip_nulls(jsonb_build_object('link_id', id, 'files', cardinality(files),
-                                                        'folder', folder_path(folder)))
+                                                        'folder', folder_path(folder),
+                                                        'upload_to', folder_path(upload_to)))
     FROM ended
 )
 SELECT id FROM ended

@@ -1,5 +1,5 @@
--- Links by which anyone may download files for a while: one file, several, or what lies in a folder. Only the hashes of
--- their tokens are stored, so nobody who reads the table can use them.
+-- Links by which anyone may download files for a while: one file, several, or what lies in a folder; or by which anyone
+-- may send files to a folder. Only the hashes of their tokens are stored, so nobody who reads the table can use them.
 CREATE TABLE file_links (
     id uuid PRIMARY KEY,
     file_id uuid REFERENCES files ON DELETE CASCADE,
@@ -7,6 +7,8 @@ CREATE TABLE file_links (
     files uuid[],
     -- In the form of files.folder. What lies in it or below it is looked up at each use.
     folder text COLLATE "C",
+    -- The folder to which files are sent, in the same form.
+    upload_to text COLLATE "C",
     -- The owner of the files.
     user_id uuid NOT NULL REFERENCES users ON DELETE CASCADE,
     -- SHA-256 of the token.
@@ -15,9 +17,20 @@ CREATE TABLE file_links (
     inline boolean NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now(),
     expires_at timestamptz NOT NULL,
-    -- The hour of the last download.
+    -- The hour of the last download, or of the last file that was sent.
     last_used_at timestamptz,
-    CONSTRAINT file_links_target_check CHECK (num_nonnulls(file_id, files, folder) = 1)
+    -- Of a link to send files by: how many it takes, and how many came, whatever became of them since; what its owner
+    -- says to whoever has it; and whether the owner wants mail when files come.
+    max_files integer,
+    max_bytes bigint,
+    received_files integer,
+    received_bytes bigint,
+    note text,
+    notify boolean,
+    CONSTRAINT file_links_target_check CHECK (num_nonnulls(file_id, files, folder, upload_to) = 1),
+    CONSTRAINT file_links_receipts_check CHECK (
+        num_nonnulls(max_files, max_bytes, received_files, received_bytes, notify)
+        = CASE WHEN upload_to IS NULL THEN 0 ELSE 5 END AND received_files <= max_files AND received_bytes <= max_bytes)
 );
 
 CREATE INDEX file_links_file ON file_links (file_id);
@@ -61,3 +74,13 @@ $$;
 -- It comes before those that lock what all files take, because of its name.
 CREATE TRIGGER files_leave_links AFTER DELETE ON files REFERENCING OLD TABLE AS removed
 FOR EACH STATEMENT EXECUTE FUNCTION unlink_deleted_files();
+
+CREATE FUNCTION tell_of_received_files() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM queue_mail_of_received_files(NEW.user_id, NEW.received_files - OLD.received_files);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER file_links_received AFTER UPDATE OF received_files ON file_links FOR EACH ROW
+WHEN (NEW.notify) EXECUTE FUNCTION tell_of_received_files();

@@ -48,7 +48,7 @@ CREATE TABLE outbox (
         CHECK (kind IN ('password_reset', 'password_changed', 'email_changed', 'token_created', 'second_factor_enabled',
                         'second_factor_disabled', 'recovery_code_used', 'recovery_codes_renewed',
                         'too_many_wrong_codes', 'invitation', 'email_confirmation', 'email_change_requested',
-                        'files_lost', 'identity_joined')),
+                        'files_lost', 'files_received', 'identity_joined')),
     -- Null for a registration, which is no account yet.
     user_id uuid REFERENCES users ON DELETE CASCADE,
     -- The address to send to, if that is not the account's present one: a notice of a new address goes to the old one.
@@ -72,6 +72,8 @@ CREATE TABLE outbox (
     -- The token of a link that confirms the address, sealed by a key that only the program has.
     sealed_token bytea CONSTRAINT outbox_sealed_token_check
         CHECK ((kind = 'email_confirmation') = (sealed_token IS NOT NULL) OR failed_at IS NOT NULL),
+    -- How many files came by links since the last such mail, for one that tells of them.
+    files integer CONSTRAINT outbox_files_check CHECK ((kind = 'files_received') = (files IS NOT NULL)),
     -- The order of sending: resets first, because somebody waits for them, and nobody waits for a notice; registrations
     -- last, because anybody causes as many as they like.
     priority smallint GENERATED ALWAYS AS (
@@ -85,6 +87,8 @@ CREATE INDEX outbox_failed ON outbox (failed_at) WHERE failed_at IS NOT NULL;
 CREATE INDEX outbox_waiting ON outbox (priority, due_at) WHERE waits_for_server;
 -- For each account at most one message about a password reset waits to be sent, however many are requested.
 CREATE UNIQUE INDEX outbox_password_reset_key ON outbox (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL;
+
+CREATE INDEX outbox_files_received ON outbox (user_id) WHERE kind = 'files_received';
 
 -- When mail was queued lately: the latest times, newest first, of notices of one kind to one account, of its wishes for
 -- another address, or of mail to one mailbox, and for the latter the network of the client who caused each, if that is
@@ -152,9 +156,12 @@ $$;
 -- registrations, and for accounts that wish to have its address, all together. Others for settled accounts are neither
 -- limited by that nor counted, so nobody can use up what an owner may get. Registrations and wishes are limited by the
 -- statements that queue them. Who causes a notice is signed in, so it counts for the network of the latest sign-in.
+-- Strangers cause mails that tell of received files: only settled accounts get them, an hour after the last one at the
+-- earliest, and ten a day, so one that is too early waits.
 CREATE FUNCTION limit_mail() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     account users;
+    is_settled boolean;
 BEGIN
     IF NEW.kind = 'email_confirmation' THEN
         -- The key of a name that is not ASCII may be another mailbox. The mail goes to the one that it confirms.
@@ -163,7 +170,7 @@ BEGIN
         END IF;
         RETURN CASE WHEN NEW.user_id IS NULL OR mail_wait(mailbox(NEW.email_key), 12, NEW.network) IS NULL THEN NEW END;
     END IF;
-    IF NEW.kind NOT IN ('password_reset', 'email_change_requested') AND mail_wait(
+    IF NEW.kind NOT IN ('password_reset', 'email_change_requested', 'files_received') AND mail_wait(
         NEW.kind || ' ' || NEW.user_id, CASE NEW.kind WHEN 'password_changed' THEN 10 ELSE 5 END
     ) IS NOT NULL THEN
         RETURN NULL;
@@ -172,12 +179,35 @@ BEGIN
     -- It goes where the account is now, or the account could move to another mailbox before the message is sent.
     NEW.address := coalesce(NEW.address, account.email);
     NEW.email_key := coalesce(NEW.email_key, account.email_key);
-    RETURN CASE WHEN (account.is_settled OR account.created_at <= now() - interval '1 day')
-                     AND coalesce(account.email_changed_at <= now() - interval '1 day', true)
-                     OR mail_wait(mailbox(coalesce(NEW.email_key, '')), 12, coalesce(NEW.network, (
-                         SELECT network FROM sign_in_networks WHERE user_id = NEW.user_id
-                         ORDER BY last_sign_in_at DESC LIMIT 1
-                     ))) IS NULL THEN NEW END;
+    is_settled := (account.is_settled OR account.created_at <= now() - interval '1 day')
+                  AND coalesce(account.email_changed_at <= now() - interval '1 day', true);
+    IF NEW.kind = 'files_received' AND is_settled THEN
+        INSERT INTO mail_counts AS c (key, queued_at, networks)
+        VALUES (sha256(convert_to(NEW.kind || ' ' || NEW.user_id, 'UTF8')), ARRAY[now()], '{}')
+        ON CONFLICT (key) DO UPDATE
+        SET queued_at = (greatest(now(), c.queued_at[1] + interval '1 hour', c.queued_at[10] + interval '1 day')
+                         || c.queued_at)[1:10]
+        RETURNING queued_at[1], queued_at[1] INTO NEW.due_at, NEW.created_at;
+    END IF;
+    RETURN CASE WHEN is_settled OR NEW.kind <> 'files_received' AND mail_wait(mailbox(coalesce(NEW.email_key, '')), 12, coalesce(NEW.network, (
+                    SELECT network FROM sign_in_networks WHERE user_id = NEW.user_id
+                    ORDER BY last_sign_in_at DESC LIMIT 1
+                ))) IS NULL THEN NEW END;
+END
+$$;
+
+-- Tells an owner by mail that so many more files came by links: with a mail that waits, for its time or for the server,
+-- or with a new one. One that is being sent meanwhile has its number already. The caller has locked the owner's row.
+CREATE FUNCTION queue_mail_of_received_files(owner uuid, more integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE outbox SET files = files + more
+    WHERE id = (SELECT id FROM outbox
+                WHERE user_id = owner AND kind = 'files_received' AND (attempts = 0 OR waits_for_server)
+                ORDER BY id DESC LIMIT 1)
+      AND (attempts = 0 OR waits_for_server);
+    IF NOT FOUND THEN
+        INSERT INTO outbox (kind, user_id, files) VALUES ('files_received', owner, more);
+    END IF;
 END
 $$;
 

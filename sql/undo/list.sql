@@ -7,6 +7,7 @@ WITH matching AS MATERIALIZED (
       AND ($3::text[] IS NULL OR content_type = ANY ($3))
       AND ($8::text IS NULL OR folder = $8)
       AND ($9::text IS NULL OR folder >= $9 AND folder < after_folder($9))
+      AND ($10::boolean IS NULL OR (received_by IS NOT NULL) = $10)
       AND ($2::text IS NULL OR strpos(folded(filename), folded($2)) > 0 OR strpos(folded(description), folded($2)) > 0)
 ), page AS (
     SELECT id, row_number() OVER () AS place FROM (
@@ -23,7 +24,7 @@ WITH matching AS MATERIALIZED (
     ) sorted
 )
 SELECT f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
-       f.upload_date, f.updated_at, f.is_public, f.version, f.deleted_at, (SELECT count(*) FROM matching) AS total
+       f.upload_date, f.updated_at, f.is_public, f.version, f.received_by, f.deleted_at, (SELECT count(*) FROM matching) AS total
 FROM (VALUES (1)) one
 LEFT JOIN (page JOIN deleted_files f ON f.id = page.id) ON true
 ORDER BY page.place

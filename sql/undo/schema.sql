@@ -18,6 +18,8 @@ CREATE TABLE deleted_files (
     was_young boolean NOT NULL,
     is_utf8 boolean NOT NULL DEFAULT false,
     crc32 integer NOT NULL DEFAULT 0,
+    received_by uuid,
+    is_as_received boolean NOT NULL DEFAULT false,
     disk_usage bigint NOT NULL GENERATED ALWAYS AS (disk_usage(file_size, description)) STORED
 );
 
@@ -126,9 +128,10 @@ BEGIN
         DELETE FROM deleted_files WHERE id = ANY (fitting) RETURNING *
     )
     INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash,
-                       description, upload_date, updated_at, is_public, version, is_utf8, crc32)
+                       description, upload_date, updated_at, is_public, version, is_utf8, crc32, received_by,
+                       is_as_received)
     SELECT id, user_id, folder, filename, original_filename, content_type, file_size, 'files/' || id, file_hash,
-           description, upload_date, updated_at, is_public, version, is_utf8, crc32
+           description, upload_date, updated_at, is_public, version, is_utf8, crc32, received_by, is_as_received
     FROM back;
     WITH recalled AS (
         DELETE FROM file_deletions WHERE file_id = ANY (fitting) RETURNING file_id
@@ -151,9 +154,11 @@ BEGIN
         DELETE FROM files WHERE id = ANY (ids) AND user_id = of_user RETURNING *
     ), restorable AS (
         INSERT INTO deleted_files (id, user_id, folder, filename, original_filename, content_type, file_size, file_hash,
-                                   description, upload_date, updated_at, is_public, version, was_young, is_utf8, crc32)
+                                   description, upload_date, updated_at, is_public, version, was_young, is_utf8, crc32,
+                                   received_by, is_as_received)
         SELECT id, user_id, folder, filename, original_filename, content_type, file_size, file_hash, description,
-               upload_date, updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8, crc32
+               upload_date, updated_at, is_public, version, upload_date > now() - interval '1 day', is_utf8, crc32,
+               received_by, is_as_received
         FROM removed JOIN unnest(ids) WITH ORDINALITY wanted (one, place) ON one = id
         WHERE is_restorable ORDER BY place
     ), listed AS (

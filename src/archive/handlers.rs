@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::body::{self, Body};
 use super::plan::{self, Plan};
-use super::statements::{ENTRY_MEMORY, Position, Selection, count, list};
+use super::statements::{Count, ENTRY_MEMORY, Position, Selection, count, list};
 use crate::error::{Error, Problem};
 use crate::folders::path;
 use crate::http::file_response::{FileUse, Representation, content_response};
@@ -14,9 +14,6 @@ use crate::model::problems::{not_beside, value_error};
 use crate::model::rules;
 use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, search_turn, sender_check};
-
-/// A list of more files than this takes its turn.
-pub const MANY_FILES: usize = 1000;
 
 /// What the name of an archive ends in.
 pub const ZIP: &str = ".zip";
@@ -71,9 +68,10 @@ pub fn archive_response<P>(
     check: impl Fn() -> Result<(), Error> + Send + 'static,
     turn: impl FnOnce() -> Result<P, Error>,
 ) -> Result<Response, Error> {
-    let count = count(&context.db, &selection)?;
-    let files = count.files.ok_or(Error::TooManyFiles)? as usize;
-    let permits = (files > MANY_FILES).then(turn).transpose()?;
+    let number = |count: &Count| count.files.ok_or(Error::TooManyFiles);
+    let (count, permits) =
+        count(&context.db, &selection, |count| number(count).and_then(|_| turn()))?;
+    let files = number(&count)? as usize;
     let db = context.database_with_room(files.min(plan::BATCH) * ENTRY_MEMORY);
     let plan = Plan::make(&|after| list(&db, &selection, after, plan::BATCH), count.at)?;
     drop(permits);

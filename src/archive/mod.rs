@@ -8,7 +8,7 @@ mod names;
 mod plan;
 mod statements;
 
-pub use handlers::{MANY_FILES, ZIP, archive_name, archive_response, not_empty};
+pub use handlers::{ZIP, archive_name, archive_response, not_empty};
 pub use statements::{ENTRY_MEMORY, Entry, Position, Selection, count, list};
 
 use crate::request::endpoint::Handler::SignedIn;

@@ -86,6 +86,8 @@ pub struct Count {
     /// How many, and their bytes; `None` if they are more than 10,000.
     pub files: Option<i64>,
     pub bytes: Option<i64>,
+    /// How many were looked at: a link may not show all of them.
+    pub seen: i64,
     /// When they were counted, by the clock of the database.
     pub at: Timestamp,
 }
@@ -110,12 +112,31 @@ impl Selection {
     }
 }
 
-/// Counts the files that are asked for. Fails as [`list`] does.
-pub fn count(db: &Database, selection: &Selection) -> Result<Count, Error> {
+/// Most files whose number and bytes are told, and of an archive.
+const MAX_FILES: i64 = 10_000;
+
+/// More files than this are read in turn.
+const MANY_FILES: i64 = 1000;
+
+/// Counts the files that are asked for, and calls `turn` if those that must be read are many, whether or not a link
+/// shows them. Fails as [`list`] and `turn` do.
+pub fn count<P>(
+    db: &Database,
+    selection: &Selection,
+    turn: impl FnOnce(&Count) -> Result<P, Error>,
+) -> Result<(Count, Option<P>), Error> {
+    let few = look(db, selection, MAX_FILES + 1)?;
+    let permits = (few.seen > MANY_FILES).then(|| turn(&few)).transpose()?;
+    let has_all = few.seen <= MAX_FILES || few.files.is_none();
+    Ok((if has_all { few } else { look(db, selection, i64::MAX)? }, permits))
+}
+
+/// Counts the files that are asked for, and looks at so many.
+fn look(db: &Database, selection: &Selection, most: i64) -> Result<Count, Error> {
     let (link, user, ids, folder) = selection.params();
-    let rows = db.read(sql!("archive/count"), &[&link, &user, &ids, &folder])?;
+    let rows = db.read(sql!("archive/count"), &[&link, &user, &ids, &folder, &most])?;
     let row = selection.first(&rows)?;
-    Ok(from_row!(row => Count { files, bytes, at }))
+    Ok(from_row!(row => Count { files, bytes, seen, at }))
 }
 
 /// Up to `limit` of the files that are asked for, after `after`. Fails with [`Error::LinkNotFound`] if the link is

@@ -138,6 +138,7 @@ impl OutboxSender {
             username,
             message.network.clone(),
             message.identity_email.clone(),
+            message.files,
         );
         let Some(mailer) = &self.mailer else { return Ok(Ok(false)) };
         let outcome = mailer.send(address, &mail, &mut |_| {});

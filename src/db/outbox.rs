@@ -33,6 +33,8 @@ pub struct LeasedMessage {
     pub network: Option<String>,
     /// The address of the account's identity, if its provider has confirmed one.
     pub identity_email: Option<String>,
+    /// How many files came by links since the last mail that told of some.
+    pub files: Option<i32>,
     /// The token of a link that confirms an address.
     pub sealed_token: Option<Vec<u8>>,
 }
@@ -45,7 +47,7 @@ pub fn lease(db: &Database) -> Result<Option<LeasedMessage>, Error> {
     let read = |row: &Row| {
         from_row!(row => LeasedMessage {
             id, kind, user_id, address, credentials_version, created_at, attempts, username, network,
-            identity_email, sealed_token
+            identity_email, sealed_token, files
         })
     };
     Ok(rows.first().map(read))

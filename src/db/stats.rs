@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::Row;
 use uuid::Uuid;
@@ -65,13 +65,23 @@ pub fn stored(db: &Database) -> Result<StoredTotals, Error> {
 /// The least that a file counts where young accounts share a quota, as in the function `disk_usage` of the schema.
 const MIN_DISK_USAGE: u64 = 16 * 1024;
 
+/// Whose quota it is that uploads of many count towards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "links are extras"))]
+pub enum QuotaOf {
+    Service,
+    /// Young accounts that registered themselves.
+    Young,
+    /// A link by which strangers send files.
+    Link(Uuid),
+}
+
 /// The bytes that count towards a quota of many users, as far as this process knows: the database's last answer, the
 /// uploads to this process since, and those that are under way. So most uploads need not ask whether there is room.
 /// `sql/files/insert_many.sql` decides.
 pub struct StoredBytes {
-    quota: u64,
-    /// Whether it is the quota of young accounts that registered themselves.
-    is_of_young: bool,
+    pub quota: u64,
+    of: QuotaOf,
     stored: AtomicU64,
     /// What has come of the uploads that are under way.
     arriving: AtomicU64,
@@ -79,9 +89,20 @@ pub struct StoredBytes {
 
 impl StoredBytes {
     /// Knows nothing yet, as if the quota were used up.
-    pub fn new(quota: u64, is_of_young: bool) -> StoredBytes {
-        let (stored, arriving) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
-        StoredBytes { quota, is_of_young, stored, arriving }
+    pub fn new(quota: u64, of: QuotaOf) -> StoredBytes {
+        StoredBytes::with(quota, of, u64::MAX)
+    }
+
+    /// Knows that `stored` bytes count.
+    pub fn with(quota: u64, of: QuotaOf, stored: u64) -> StoredBytes {
+        let (stored, arriving) = (AtomicU64::new(stored), AtomicU64::new(0));
+        StoredBytes { quota, of, stored, arriving }
+    }
+
+    /// What has come of the uploads that are under way.
+    #[cfg(feature = "extras")]
+    pub fn arriving(&self) -> u64 {
+        self.arriving.load(Relaxed)
     }
 
     /// Returns what the quota has left for an upload of `user`. The database is asked only if that seems to be less
@@ -101,9 +122,10 @@ impl StoredBytes {
     /// user's.
     fn ask(&self, db: &Database, user: Uuid, more: u64) -> Result<Option<u64>, Error> {
         let params: SqlParams = &[&user, &(more as i64), &(self.quota as i64)];
-        let rows = match self.is_of_young {
-            true => db.read(sql!("files/young_disk_usage"), params)?,
-            false => db.read(sql!("db/stats/bytes"), &[])?,
+        let rows = match self.of {
+            QuotaOf::Young => db.read(sql!("files/young_disk_usage"), params)?,
+            QuotaOf::Service => db.read(sql!("db/stats/bytes"), &[])?,
+            QuotaOf::Link(link) => db.read(sql!("links/received_bytes"), &[&link])?,
         };
         let bytes = |row: &Row| u64::try_from(row.get::<_, i64>("bytes")).unwrap_or(0);
         let stored = rows.first().map(bytes);
@@ -113,7 +135,8 @@ impl StoredBytes {
 
     /// How much a file counts.
     fn usage(&self, size: u64, description: usize) -> u64 {
-        if self.is_of_young { size.max(MIN_DISK_USAGE) + description as u64 } else { size }
+        let is_of_young = self.of == QuotaOf::Young;
+        if is_of_young { size.max(MIN_DISK_USAGE) + description as u64 } else { size }
     }
 
     /// Counts a file that was recorded.
@@ -129,7 +152,7 @@ impl StoredBytes {
 
     /// Begins to count an upload of `user`.
     pub fn begin(&self, user: Uuid) -> Arrival<'_> {
-        Arrival { of: self, user, counted: 0, is_exempt: false }
+        Arrival { of: self, user, counted: 0, is_exempt: false, looked_at: Instant::now() }
     }
 }
 
@@ -141,12 +164,22 @@ pub struct Arrival<'a> {
     counted: u64,
     /// Whether the quota turned out not to be the user's.
     is_exempt: bool,
+    /// When its link was last known to be live, if it comes by one.
+    looked_at: Instant,
 }
+
+/// How often the link of an upload that is under way is looked up again: what comes by one that has ended is in vain.
+const LINK_PERIOD: Duration = Duration::from_secs(10);
 
 impl Arrival<'_> {
     /// Counts `size` bytes in place of those before. Fails with [`Error::StorageFull`] if they do not fit into the
-    /// quota beside all others. The database is asked only before that.
+    /// quota beside all others. The database is asked only before that, and now and then with [`Error::LinkNotFound`]
+    /// whether the link is still live.
     pub fn grow_to(&mut self, db: &Database, size: u64) -> Result<(), Error> {
+        if matches!(self.of.of, QuotaOf::Link(_)) && self.looked_at.elapsed() > LINK_PERIOD {
+            self.of.ask(db, self.user, 0)?.ok_or(Error::LinkNotFound)?;
+            self.looked_at = Instant::now();
+        }
         if self.is_exempt {
             return Ok(());
         }

@@ -37,6 +37,9 @@ errors! {
     /// The file belongs to another user and is not public.
     PrivateFile => row(403, "PRIVATE_FILE", "Not enough permissions",
         "Only its owner may read this file. The owner can make it public with `is_public`.");
+    /// The account is younger than seven days, and registered itself.
+    YoungAccount => row(403, "YOUNG_ACCOUNT", "Not enough permissions",
+        "An account that registered itself can ask others for files once it is seven days old.");
     /// The file belongs to another user, and the request would change it.
     ForeignFile => row(403, "NOT_FILE_OWNER", "Not enough permissions",
         "Only its owner may change, share or delete this file.");
@@ -303,7 +306,7 @@ errors! {
         "Send the body as it is, without Content-Encoding.");
     /// The file would exceed a quota, or the disk is full.
     StorageFull => row(507, "STORAGE_FULL", "Storage quota exceeded",
-        "Delete files that are no longer needed, or ask the operator of the service for more space.");
+        "Files that are no longer needed can be deleted, and the operator can be asked for more space.");
     /// There is no such file.
     FileNotFound => row(404, "FILE_NOT_FOUND", "File not found", "GET /api/v1/uploads lists your files.");
     /// The sender of the request may not do this.

@@ -18,6 +18,7 @@ use crate::http::params::Params;
 use crate::http::response::{self, FileRange, Response, ResponseBody};
 use crate::model::file::{File, NewFile, version_tag};
 use crate::model::page::Page;
+use crate::model::user::User;
 use crate::model::{filename, media_type, rules};
 use crate::repeats;
 use crate::request::app::App;
@@ -27,80 +28,106 @@ use crate::storage::{Content, Draft};
 use crate::undo;
 
 /// `POST /api/v1/uploads`: stores a file. The form has the field `file` and optionally `description`, `sha256` and
-/// `folder`, in any order. The content is safely stored before it is recorded in the database and the response sent. An
-/// upload whose `Idempotency-Key` is known is answered as the first one was.
+/// `folder`, in any order. An upload whose `Idempotency-Key` is known is answered as the first one was.
 pub fn create(context: &mut RequestContext, user: &SignedIn) -> Result<Response, Error> {
     let key = repeats::key(&context.request)?;
+    let check = |context: &RequestContext, _| identity::check_again_if_late(context, user);
+    let (file, is_replayed) = store(context, &user.account, None, key, check)?;
+    let path = format!("/api/v1/uploads/{}", file.id);
+    Ok(replayed(metadata_response(201, &file)?.with_header("Location", path), is_replayed))
+}
+
+/// The response to an upload, which says if it is that to an earlier one.
+pub fn replayed(response: Response, is_replayed: bool) -> Response {
+    if is_replayed { response.with_header("Idempotency-Replayed", "true") } else { response }
+}
+
+/// A link by which a stranger sends a file to its owner.
+pub struct SendingLink<'a> {
+    pub id: Uuid,
+    /// Where the file will lie, in the form of the column `files.folder`.
+    pub folder: &'a str,
+    /// Whether it certainly takes no file of this length.
+    pub is_full: bool,
+    /// The bytes that count towards what it takes.
+    pub bytes: &'a StoredBytes,
+}
+
+/// Stores the file in the form of a request for its owner, who sends it, or a stranger by a link. Returns the file, and
+/// whether it is that of an earlier upload with the same key. The content is safely stored before it is recorded in the
+/// database. `turn` is called once the form has arrived, and told whether a file is to be recorded; what it returns is
+/// kept until that is done.
+pub fn store<T>(
+    context: &mut RequestContext,
+    owner: &User,
+    link: Option<&SendingLink>,
+    key: Option<String>,
+    turn: impl FnOnce(&RequestContext, bool) -> Result<T, Error>,
+) -> Result<(File, bool), Error> {
+    let quotas = &shared_quotas(context.app, owner, link);
     // This comes first: an upload that uses up what is left meanwhile has its key recorded then.
-    let left = left_for_file(context, user);
-    let known = match &key {
-        Some(key) => repeats::find(&context.db, user.id(), key)?,
-        None => None,
-    };
+    let left = left_for_file(context, owner, quotas, link.is_some_and(|link| link.is_full));
+    let (sender, folder) = link.map(|link| (link.id, link.folder.to_owned())).unzip();
+    let find = |key| repeats::find(&context.db, sender.unwrap_or(owner.id), key);
+    let known = key.as_deref().map(find).transpose()?.flatten();
     let mut room = match &known {
         None => {
-            let arrivals = shared_quotas(context.app, user).map(|quota| quota.begin(user.id()));
-            Room { bytes: left?, beyond: || Error::StorageFull, arrivals: arrivals.collect() }
+            let arrivals = quotas.iter().map(|quota| quota.begin(owner.id)).collect();
+            Room { bytes: left?, folder, beyond: || Error::StorageFull, arrivals }
         }
         // A longer content is not the first one's, and none is kept.
-        Some(known) => Room { bytes: known.size, beyond: repeats::key_reused, arrivals: vec![] },
+        Some(it) => Room { bytes: it.size, folder, beyond: repeats::key_reused, arrivals: vec![] },
     };
-    let stored = upload_form::receive(context, &mut room).and_then(|mut file| {
-        let hash = if known.is_some() { file.draft.hash() } else { file.draft.commit()? };
-        Ok((hash, file))
+    let stored = upload_form::receive(context, &mut room).and_then(|(mut draft, file)| {
+        let hash = if known.is_some() { draft.hash() } else { draft.commit()? };
+        Ok((hash, draft, file))
     });
     // A store may take long, too.
-    identity::check_again_if_late(context, user)?;
-    let (hash, file) = stored?;
-    let draft = file.draft;
+    let _turn = turn(context, stored.is_ok() && known.is_none())?;
+    let (hash, draft, file) = stored?;
     let upload = Arc::new(NewFile {
         id: draft.id(),
-        user: user.id(),
-        folder: file.folder,
-        filename: file.filename,
-        content_type: file.content_type,
+        user: owner.id,
         size: draft.size(),
         hash,
         crc32: draft.crc32(),
         is_utf8: draft.is_utf8(),
-        description: file.description,
         address: context.db.address,
         request_id: context.db.request_id,
+        link: sender,
         key,
+        ..file
     });
     let recorded = match known {
         Some(known) => Recorded::Known(known),
         None => {
             drop(room);
-            record(context, user, &upload, draft)?
+            record(context, quotas, &upload, draft)?
         }
     };
     match recorded {
-        Recorded::New(file) => created_response(&file),
-        Recorded::Known(first) => {
-            let file = repeats::first_file(&upload, &first)?;
-            Ok(created_response(&file)?.with_header("Idempotency-Replayed", "true"))
-        }
+        Recorded::New(file) => Ok((file, false)),
+        Recorded::Known(first) => Ok((repeats::first_file(&upload, &first)?, true)),
     }
 }
 
-/// Records a file whose content is stored.
+/// Records a file whose content is stored, and that counts towards these quotas.
 fn record(
     context: &RequestContext,
-    user: &SignedIn,
+    quotas: &[&StoredBytes],
     upload: &Arc<NewFile>,
     draft: Draft,
 ) -> Result<Recorded, Error> {
-    let app = context.app;
-    let recorded = record::record(&app.uploads, &context.db, upload, &app.file_quotas());
+    let all = &context.app.file_quotas();
+    let recorded = record::record(&context.app.uploads, &context.db, upload, all);
     match &recorded {
         Ok(Recorded::New(file)) => {
             let description = file.description.as_ref().map_or(0, String::len);
-            shared_quotas(app, user).for_each(|quota| quota.add(upload.size, description));
+            quotas.iter().for_each(|quota| quota.add(upload.size, description));
         }
         Ok(Recorded::Known(first)) if first.file != upload.id => return recorded,
         // What is known is this upload itself, if its first answer was lost.
-        Ok(Recorded::Known(_)) | Err(_) => shared_quotas(app, user).for_each(StoredBytes::forget),
+        Ok(Recorded::Known(_)) | Err(_) => quotas.iter().for_each(|quota| quota.forget()),
     }
     // If it is unknown whether the file was recorded, also because of a panic, the content stays. The sweep removes it
     // later if it has no record.
@@ -110,27 +137,24 @@ fn record(
     recorded
 }
 
-/// The response to the upload of a file.
-fn created_response(file: &File) -> Result<Response, Error> {
-    let path = format!("/api/v1/uploads/{}", file.id);
-    Ok(metadata_response(201, file)?.with_header("Location", path))
-}
-
-/// How many bytes another file of the user may have, by what the quotas have left. Fails with [`Error::StorageFull`]
-/// if a quota is used up already, and with [`Error::Unavailable`] if the database has refused a change in the last
-/// seconds, so that no body is received in vain. The database decides in the end: uploads that run at once see the
-/// same numbers.
-fn left_for_file(context: &RequestContext, user: &SignedIn) -> Result<u64, Error> {
-    let (app, config) = (context.app, &context.app.config);
-    let stats = user.account.stats;
-    let (most_bytes, most_files) = user.account.quotas(&app.file_quotas());
-    let own_left = u64::try_from(most_bytes - stats.total_storage_used).unwrap_or(0);
-    if own_left == 0 || stats.total_uploads >= most_files {
+/// How many bytes another file of the owner may have, by what the quotas have left. Fails with [`Error::StorageFull`]
+/// if a quota is used up already, or a link `is_full`, and with [`Error::Unavailable`] if the database has refused a
+/// change in the last seconds, so that no body is received in vain. The database decides in the end: uploads that run at
+/// once see the same numbers.
+fn left_for_file(
+    context: &RequestContext,
+    owner: &User,
+    quotas: &[&StoredBytes],
+    is_full: bool,
+) -> Result<u64, Error> {
+    let (most_bytes, most_files) = owner.quotas(&context.app.file_quotas());
+    let own_left = u64::try_from(most_bytes - owner.stats.total_storage_used).unwrap_or(0);
+    if is_full || own_left == 0 || owner.stats.total_uploads >= most_files {
         return Err(Error::StorageFull);
     }
-    let wanted = own_left.min(config.max_upload_size);
-    let left = shared_quotas(app, user).try_fold(own_left, |left, quota| {
-        quota.left(&context.db, user.id(), wanted).map(|of_all| left.min(of_all))
+    let wanted = own_left.min(context.app.config.max_upload_size);
+    let left = quotas.iter().try_fold(own_left, |left, quota| {
+        quota.left(&context.db, owner.id, wanted).map(|of_all| left.min(of_all))
     })?;
     match left {
         0 => Err(Error::StorageFull),
@@ -139,11 +163,16 @@ fn left_for_file(context: &RequestContext, user: &SignedIn) -> Result<u64, Error
     }
 }
 
-/// The quotas that the user shares with others: that of the service and, where registrations are limited, that of young
-/// accounts, which may turn out not to be the user's.
-fn shared_quotas<'a>(app: &'a App, user: &SignedIn) -> impl Iterator<Item = &'a StoredBytes> {
-    let is_young = app.config.registrations_per_day > 0 && user.account.is_young();
-    iter::once(&app.stored_bytes).chain(is_young.then_some(&app.young_bytes))
+/// The quotas that files of the owner share with others: that of the service, where registrations are limited that of
+/// young accounts, which may turn out not to be the owner's, and that of the link.
+fn shared_quotas<'a>(
+    app: &'a App,
+    owner: &User,
+    link: Option<&'a SendingLink>,
+) -> Vec<&'a StoredBytes> {
+    let is_young = app.config.registrations_per_day > 0 && owner.is_young();
+    let young = is_young.then_some(&app.young_bytes);
+    iter::once(&app.stored_bytes).chain(young).chain(link.map(|link| link.bytes)).collect()
 }
 
 /// Lists that may read more files than this take their turn, as searches do: those of a type are counted, and a page
@@ -183,7 +212,7 @@ fn read_file_query(query: &mut Params, deleted: bool) -> FileQuery {
     // Only deleted files have the last one.
     let columns = &columns[..columns.len() - usize::from(!deleted)];
     let content_type = query.filter("content_type", rules::search);
-    let (folder, below) = folders::filters(query);
+    let (folder, below, received) = folders::filters(query);
     FileQuery {
         search: query.filter("search", rules::search),
         content_type: content_type.map(|name| {
@@ -192,6 +221,7 @@ fn read_file_query(query: &mut Params, deleted: bool) -> FileQuery {
         }),
         folder,
         below,
+        received,
         sort: query.choice("sort_by", columns).unwrap_or(match deleted {
             true => FileSort::DeletedAt,
             false => FileSort::UploadDate,
@@ -279,7 +309,7 @@ fn find_readable(context: &RequestContext, user: &SignedIn, id: Uuid) -> Result<
     let file = file.with_listed_type(&context.app.config.allowed_upload_types);
     match file.user_id == user.id() {
         true => Ok(file),
-        false if file.is_public => Ok(File { folder: None, ..file }),
+        false if file.is_public => Ok(File { folder: None, received_by: None, ..file }),
         false => Err(Error::NotPermitted(Forbidden::PrivateFile)),
     }
 }

@@ -44,7 +44,7 @@ pub fn record(
     match (recorded, &file.key) {
         // The statement does not say whether it was the quota or the key.
         (Err(Error::StorageFull), Some(key)) => {
-            let known = repeats::find(db, file.user, key)?;
+            let known = repeats::find(db, file.link.unwrap_or(file.user), key)?;
             known.map(Recorded::Known).ok_or(Error::StorageFull)
         }
         (recorded, _) => recorded.map(Recorded::New),
@@ -97,6 +97,7 @@ fn insert_many(
         &each(files, |file| file.is_utf8),
         &each(files, |file| &*file.folder),
         &each(files, |file| file.crc32.cast_signed()),
+        &each(files, |file| file.link),
     ];
     match files.len() {
         1 => db.write(sql!("files/insert_many"), params),

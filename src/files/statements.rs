@@ -14,7 +14,7 @@ pub fn from_row(row: &Row) -> Option<File> {
     row.get::<_, Option<Uuid>>("id")?;
     Some(from_row!(row => File {
         id, user_id, filename, original_filename, content_type, file_size, file_hash, description, folder,
-        upload_date, updated_at, is_public, version;
+        upload_date, updated_at, is_public, received_by, version;
         uploaded_at: row.get("upload_date"),
     }))
 }
@@ -156,6 +156,8 @@ pub struct FileQuery {
     pub folder: Option<String>,
     /// The folder in which or below which they lie.
     pub below: Option<String>,
+    /// Whether strangers sent them by links.
+    pub received: Option<bool>,
     pub sort: FileSort,
     pub descending: bool,
 }
@@ -172,7 +174,7 @@ impl FileQuery {
 
     /// Whether each file of the user, or below a folder, is read, however few match.
     pub fn reads_all(&self) -> bool {
-        self.search.is_some() || self.below.is_some()
+        self.search.is_some() || self.below.is_some() || self.received.is_some()
     }
 }
 
@@ -209,7 +211,7 @@ pub fn matching_rows(
     query: &FileQuery,
     page: PageRequest,
 ) -> Result<Vec<Row>, Error> {
-    let FileQuery { search, content_type, folder, below, sort, descending } = query;
+    let FileQuery { search, content_type, folder, below, received, sort, descending } = query;
     db.read_unprepared(
         sql,
         &[
@@ -222,6 +224,7 @@ pub fn matching_rows(
             (&page.offset, Type::INT8),
             (folder, Type::TEXT),
             (below, Type::TEXT),
+            (received, Type::BOOL),
         ],
         None,
     )

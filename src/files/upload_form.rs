@@ -6,6 +6,7 @@ use crate::folders;
 use crate::http::multipart::{MAX_FORM_OVERHEAD, Multipart};
 use crate::http::params::Params;
 use crate::model::content_type::{SIGNATURE_BYTES, stored_type};
+use crate::model::file::NewFile;
 use crate::model::{filename, problems, rules};
 use crate::request::app::App;
 use crate::request::context::RequestContext;
@@ -18,21 +19,16 @@ const MAX_DESCRIPTION_BYTES: usize = 12 * (rules::MAX_DESCRIPTION + 1);
 /// Bytes that are read of a hash: the longest one, and one more.
 const MAX_SHA256_BYTES: usize = "sha256:".len() + 64 + 1;
 
-/// The file of a form, which has arrived in full, and is on disk, but has no record in the database yet.
-pub struct UploadedFile {
-    pub draft: Draft,
-    /// As the column `files.folder` has it.
-    pub folder: String,
-    pub filename: String,
-    /// As the list of types has it.
-    pub content_type: String,
-    pub description: Option<String>,
-}
+/// The file of a form, which has arrived in full, and is on disk, but has no record in the database yet: its content,
+/// and what the form says of it, its type as the list of types has it.
+pub type UploadedFile = (Draft, NewFile);
 
 /// How long the file of a form may be, below the limit of all files.
 pub struct Room<'a> {
     /// The most bytes.
     pub bytes: u64,
+    /// The folder that it will lie in, whatever the form says.
+    pub folder: Option<String>,
     /// The failure of a file that has more.
     pub beyond: fn() -> Error,
     /// Where the bytes count while they come. If nowhere, they are only hashed, because the content is known.
@@ -72,7 +68,8 @@ fn receive_parts(
     began: &mut Option<u64>,
 ) -> Result<UploadedFile, Error> {
     let mut form = Params::new(FieldLocation::Body);
-    let (mut count, mut description, mut sha256, mut folder) = (0, None, None, None);
+    let (mut count, mut description, mut sha256) = (0, None, None);
+    let mut folder = room.folder.take();
     while let Some(part) = parts.next()? {
         match part.name.as_str() {
             "file" => {
@@ -117,13 +114,13 @@ fn receive_parts(
         form.add_error("file", problems::MISSING);
     }
     let description = description.filter(|text| !text.is_empty());
-    if let (Some(file), Some(sha256)) = (&file, sha256)
-        && file.draft.hash() != sha256
+    if let (Some((draft, _)), Some(sha256)) = (&file, sha256)
+        && draft.hash() != sha256
     {
         form.add_error("file", problems::OTHER_CONTENT);
     }
     let folder = folder.unwrap_or_default();
-    form.finish(file.take().map(|file| UploadedFile { description, folder, ..file }))
+    form.finish(file.take().map(|(draft, file)| (draft, NewFile { description, folder, ..file })))
 }
 
 /// Receives the file in the current part. Fails as [`stored_type`] and [`write_content`] do.
@@ -137,7 +134,7 @@ fn receive_file(
     let (types, beginning) = (&app.config.allowed_upload_types, parts.peek(SIGNATURE_BYTES)?);
     let content_type = stored_type(declared_type.as_deref(), &filename, beginning, types)?;
     let draft = write_content(app, room, parts)?;
-    Ok(UploadedFile { draft, folder: String::new(), filename, content_type, description: None })
+    Ok((draft, NewFile { filename, content_type, ..NewFile::default() }))
 }
 
 /// Writes the content of the current part to disk. Fails with [`Error::FileTooLarge`] beyond the limit of files, as

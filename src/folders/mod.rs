@@ -35,11 +35,13 @@ pub fn part(parts: &mut Multipart) -> Result<Result<String, Problem>, Error> {
     Ok(text.and_then(|text| path::folder(&text)))
 }
 
-/// Reads the filters of a list: the folder in which the files lie, and the one in or below which they lie.
-pub fn filters(query: &mut Params) -> (Option<String>, Option<String>) {
-    let filters = (query.filter("folder", path::folder), query.filter("below", path::folder));
-    if let (Some(_), Some(_)) = filters {
+/// Reads the filters of a list: the folder in which the files lie, the one in or below which they lie, and whether
+/// strangers sent them by links.
+pub fn filters(query: &mut Params) -> (Option<String>, Option<String>, Option<bool>) {
+    let (folder, below) =
+        (query.filter("folder", path::folder), query.filter("below", path::folder));
+    if folder.is_some() && below.is_some() {
         query.add_error("below", problems::not_beside("folder"));
     }
-    filters
+    (folder, below, query.filter("received", rules::boolean))
 }

@@ -59,7 +59,7 @@ pub fn provider_network(address: IpAddr) -> IpAddr {
 }
 
 /// An address of which all but the first so many bits are cleared.
-fn first_bits(address: IpAddr, of_ipv4: u32, of_ipv6: u32) -> IpAddr {
+pub fn first_bits(address: IpAddr, of_ipv4: u32, of_ipv6: u32) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4((v4.to_bits() & !(u32::MAX >> (of_ipv4 - 1) >> 1)).into()),
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !(u128::MAX >> of_ipv6)).into()),

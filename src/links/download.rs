@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::handlers::token_hash;
 use super::outcome::{ended, record_use};
-use super::several;
 use super::statements::{self, FoundLink, LinkHash};
+use super::{sending, several};
 use crate::error::Error;
 use crate::files::handlers::download_response;
 use crate::http::file_response::FileUse;
@@ -21,8 +21,8 @@ use crate::request::context::RequestContext;
 /// `GET /api/v1/links/{token}`, and with what may follow it. A link to a file, also with a name after it: the file's
 /// content, or a range of it, for anyone, or with `about` what there is to know of it. A link to several: all of them
 /// as an archive, also with a name after it that ends in `.zip`, or with `about` their list; with the id of one of them
-/// after it, and perhaps a name after that, that file as by a link to it. A link that is unknown, has ended or was
-/// never one is answered alike.
+/// after it, and perhaps a name after that, that file as by a link to it. A link to send files by: with `about` what it
+/// takes. A link that is unknown, has ended or was never one is answered alike.
 pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     let mut params = context.path_params.iter().map(|param| &*param.text);
     let hash = token_hash(params.next().unwrap_or_default());
@@ -37,6 +37,9 @@ pub fn open(context: &mut RequestContext) -> Result<Response, Error> {
     let found = find(context, &hash, id)?;
     if has_name && !(found.is_to_several && id.is_some()) {
         return Err(ended(context, Error::LinkNotFound));
+    }
+    if found.receives_files {
+        return sending::open(context, &hash, is_about == Some(true), named.is_none());
     }
     if found.is_to_several && (named.is_none() || is_zip) {
         let list = (is_about == Some(true)).then_some(after);

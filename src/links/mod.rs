@@ -1,8 +1,10 @@
-//! Links to a file, to several, or to a folder: whoever has a link can download the files, without an account.
+//! Links to a file, to several, or to a folder: whoever has a link can download the files, without an account. And links
+//! by which anyone can send files to a folder.
 
 mod download;
 mod handlers;
 mod outcome;
+mod sending;
 mod several;
 mod statements;
 
@@ -20,9 +22,11 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),
         ("GET", ["links"]) => at("/links", SignedIn(handlers::list_own)),
-        ("POST", ["links"]) => at("/links", SignedIn(handlers::create_to_several)),
+        ("POST", ["links"]) => at("/links", SignedIn(handlers::create_for)),
         ("DELETE", ["links", _]) => at("/links/{token}", SignedIn(handlers::end)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(download::open)).limit(Links).without_key(),
+        // Whose bucket it counts in is known once the link is found.
+        ("POST", ["links", _, "files"]) => at("/links/{token}/files", Anyone(sending::receive)).unlimited().without_key(),
         // What may follow is the name under which programs save what they download, or one of several files, and then
         // that.
         ("GET", ["links", _, file, name @ ..]) if name.is_empty() || name.len() == 1 && rules::uuid(file).is_ok() =>

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::outcome::{ended, record_use};
+use super::outcome::{ended, record_use, to_page};
 use super::statements::FoundLink;
-use crate::archive::{self, ENTRY_MEMORY, Entry, MANY_FILES, Position, Selection, ZIP};
+use crate::archive::{self, ENTRY_MEMORY, Entry, Position, Selection, ZIP};
 use crate::error::{Error, FieldError, FieldLocation};
 use crate::http::file_response::FileUse;
 use crate::http::response::{self, Response};
@@ -32,11 +32,8 @@ pub fn open(
     if let Some(after) = list_after {
         return list(context, found, after.as_deref()).map_err(|error| ended(context, error));
     }
-    if is_bare && context.app.config.console && context.request.takes_html() {
-        let token = context.path_params.first().map_or("", |param| &*param.text);
-        return Ok(Response::empty(303)
-            .with_header("Location", format!("/console/link#{token}"))
-            .with_header("Vary", "Accept"));
+    if let Some(page) = to_page(context, "link").filter(|_| is_bare) {
+        return Ok(page);
     }
     let selection = Selection::Link(found.link_id);
     let name = archive::archive_name(found.link_folder.as_deref());
@@ -67,9 +64,8 @@ fn list(
     };
     let after = after.map(Position::parse).transpose().map_err(invalid)?;
     let selection = Selection::Link(found.link_id);
-    let total = archive::count(&context.db, &selection)?;
+    let (total, _permits) = archive::count(&context.db, &selection, |_| turn(context, found))?;
     let count = total.files.map_or(usize::MAX, |files| files as usize);
-    let _permits = (count > MANY_FILES).then(|| turn(context, found)).transpose()?;
     let db = context.database_with_room(count.min(PAGE + 1) * ENTRY_MEMORY);
     let mut files = archive::list(&db, &selection, &after.unwrap_or_default(), PAGE + 1)?;
     let has_more = files.len() > PAGE;

@@ -1,23 +1,26 @@
-//! Table `file_links`: the links by which anyone may download files for a while. A trigger on `users` removes those of
-//! a user whose password changes or whose account is deleted.
+//! Table `file_links`: the links by which anyone may download files for a while, or send some. A trigger on `users`
+//! removes those of a user whose password changes or whose account is deleted.
 
 use postgres::Row;
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::db::{Database, SqlParams, from_row, sql};
+use crate::db::{Database, SqlParams, from_row, sql, user_from_row};
 use crate::error::{Error, Forbidden, TokenProblem};
 use crate::files::statements as files;
 use crate::model::file::{File, folder_path};
 use crate::model::rules;
 use crate::model::timestamp::Timestamp;
+use crate::model::user::User;
 
+/// The longest note for whoever has a link, in characters: longer than a name of a file.
+pub const MAX_NOTE: usize = 1000;
 /// The maximum number of live links of one user.
 const MAX_LINKS_OF_USER: i64 = 1000;
 /// The most memory that all of them take, in bytes: their rows and records, or these and their JSON, see
 /// [`rules::FILE_MEMORY`].
 pub const OWN_LINKS_MEMORY: usize =
-    MAX_LINKS_OF_USER as usize * (2 * (4 * rules::MAX_FILENAME + rules::MAX_FOLDER) + 1024);
+    MAX_LINKS_OF_USER as usize * (2 * (4 * MAX_NOTE + rules::MAX_FOLDER) + 1024);
 /// The maximum number of live links to one file.
 const MAX_LINKS_OF_FILE: i64 = 100;
 
@@ -44,15 +47,35 @@ pub struct OwnLink {
     /// How many there are of several.
     pub files: Option<i32>,
     pub folder: Option<String>,
-    /// The hour in which the file was last downloaded by it.
+    /// The folder to which files are sent by it.
+    pub upload_to: Option<String>,
+    pub max_files: Option<i32>,
+    pub max_bytes: Option<i64>,
+    pub note: Option<String>,
+    pub notify: Option<bool>,
+    /// How many files came by it, and their bytes, whatever became of them since.
+    pub received_files: Option<i32>,
+    pub received_bytes: Option<i64>,
+    /// The hour in which a file was last downloaded or sent by it.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// What a link is to, if that is not one file.
-pub enum Several {
+/// What a link is for, if that is not one file. Folders are in the form of the column `files.folder`.
+pub enum Target {
     Files(Vec<Uuid>),
-    /// In the form of the column `files.folder`.
     Folder(String),
+    /// Files are sent to the folder.
+    SendTo(String, SentFiles),
+}
+
+/// The owner's choices for what is sent by a link.
+pub struct SentFiles {
+    pub max_files: i32,
+    pub max_bytes: i64,
+    /// What whoever has the link is told.
+    pub note: Option<String>,
+    /// Whether mail tells the owner that files came.
+    pub notify: bool,
 }
 
 /// The owner's choices for a new link.
@@ -100,19 +123,22 @@ pub fn insert(
     }
 }
 
-/// Stores a link to several files of `user`, or to a folder. Fails as [`insert`] does, and with [`Error::FileNotFound`]
-/// if one of the files is not the user's.
-pub fn insert_to_several(
+/// Stores a link of `user` for a target. Fails as [`insert`] does, with [`Error::FileNotFound`] if one of the files is
+/// not the user's, and with [`Error::NotPermitted`] if a young account would ask for files while anyone may register.
+pub fn insert_for(
     db: &Database,
-    several: &Several,
+    target: &Target,
     (user, version): (Uuid, Option<i32>),
     link: &NewFileLink,
     hash: &LinkHash,
+    is_open: bool,
 ) -> Result<FileLink, Error> {
-    let (files, folder) = match several {
-        Several::Files(files) => (Some(files), None),
-        Several::Folder(folder) => (None, Some(folder)),
+    let (files, folder, send_to) = match target {
+        Target::Files(files) => (Some(files), None, None),
+        Target::Folder(folder) => (None, Some(folder), None),
+        Target::SendTo(folder, sent) => (None, None, Some((folder, sent))),
     };
+    let sent = send_to.map(|(_, sent)| sent);
     let rows = db.write(
         sql!("links/insert_to_several"),
         &[
@@ -127,12 +153,19 @@ pub fn insert_to_several(
             &MAX_LINKS_OF_USER,
             &db.address,
             &db.request_id,
+            &send_to.map(|(folder, _)| folder),
+            &sent.map(|sent| sent.max_files),
+            &sent.map(|sent| sent.max_bytes),
+            &sent.and_then(|sent| sent.note.as_deref()),
+            &sent.map(|sent| sent.notify),
+            &is_open,
         ],
     )?;
     let row = rows.first().ok_or(Error::InvalidToken(TokenProblem::SessionEnded))?;
-    match row.get("are_own") {
-        false => Err(Error::FileNotFound),
-        true => link_from_row(row).ok_or(Error::TooManyLinks),
+    match (row.get("may_ask"), row.get("are_own")) {
+        (false, _) => Err(Error::NotPermitted(Forbidden::YoungAccount)),
+        (true, false) => Err(Error::FileNotFound),
+        (true, true) => link_from_row(row).ok_or(Error::TooManyLinks),
     }
 }
 
@@ -148,9 +181,10 @@ pub fn list_own(db: &Database, user: Uuid) -> Result<Vec<OwnLink>, Error> {
     let rows = db.read(sql!("links/list_own"), &[&user])?;
     let read = |row: &Row| {
         let link = link_from_row(row)?;
-        let folder: Option<String> = row.get("folder");
+        let path = |column| row.get::<_, Option<&str>>(column).map(folder_path);
         Some(from_row!(row => OwnLink {
-            file_id, filename, files, last_used_at; folder: folder.as_deref().map(folder_path), link: link
+            file_id, filename, files, max_files, max_bytes, note, notify, received_files, received_bytes, last_used_at;
+            folder: path("folder"), upload_to: path("upload_to"), link: link
         }))
     };
     Ok(rows.iter().filter_map(read).collect())
@@ -181,6 +215,8 @@ pub struct FoundLink {
     pub is_utf8: Option<bool>,
     pub link_id: Uuid,
     pub is_to_several: bool,
+    /// Whether files are sent by it.
+    pub receives_files: bool,
     /// The folder that the link is to, in the form of the column `files.folder`.
     pub link_folder: Option<String>,
     /// Whether its owner wants browsers to show files.
@@ -200,8 +236,36 @@ pub fn find(db: &Database, hash: &LinkHash, file: Option<Uuid>) -> Result<FoundL
     let rows = db.read(sql!("links/find"), &[&hash.as_slice(), &file])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
     Ok(from_row!(row => FoundLink {
-        is_utf8, link_id, is_to_several, link_folder, inline, is_first_use, created_at, expires_at, sender;
+        is_utf8, link_id, is_to_several, receives_files, link_folder, inline, is_first_use, created_at, expires_at, sender;
         file: files::from_row(row)
+    }))
+}
+
+/// A live link by which files are sent.
+pub struct LinkToSend {
+    pub id: Uuid,
+    pub owner: User,
+    /// In the form of the column `files.folder`.
+    pub folder: String,
+    pub note: Option<String>,
+    pub expires_at: Timestamp,
+    /// What the owner is called.
+    pub sender: Option<String>,
+    /// How many files it still takes.
+    pub files_left: i32,
+    /// How many bytes it takes, and how many came.
+    pub max_bytes: i64,
+    pub received_bytes: i64,
+}
+
+/// Finds the live link to send files by with this hash. Fails with [`Error::LinkNotFound`], also while its owner is not
+/// active.
+pub fn find_to_send(db: &Database, hash: &LinkHash) -> Result<LinkToSend, Error> {
+    let rows = db.read(sql!("links/find_to_send"), &[&hash.as_slice()])?;
+    let row = rows.first().ok_or(Error::LinkNotFound)?;
+    Ok(from_row!(row => LinkToSend {
+        note, expires_at, sender, files_left, max_bytes, received_bytes;
+        id: row.get("link_id"), folder: row.get("upload_to"), owner: user_from_row(row)
     }))
 }
 

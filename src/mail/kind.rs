@@ -57,6 +57,7 @@ kinds! {
     "too_many_wrong_codes" "The password of your Cloakroom account must be reset";
     "identity_joined" "Your Cloakroom account can be signed in to in another way";
     "files_lost" "Files of your Cloakroom account were lost";
+    "files_received" "Files came to your Cloakroom account";
 }
 
 /// The kind with this word; `None` if there is none.

@@ -31,6 +31,8 @@ pub struct Mail {
     network: Option<String>,
     /// The address of the identity at an OpenID provider that the mail is about, if the provider has confirmed one.
     identity: Option<String>,
+    /// How many files came by links.
+    files: Option<i32>,
 }
 
 /// The pages that links lead to; `{token}` stands for the token.
@@ -40,6 +42,8 @@ pub struct MailLinks {
     pub password_reset: String,
     /// Where an address is confirmed. `None` if no address must be.
     pub email_confirmation: Option<String>,
+    /// The console, if it is on and its address is known.
+    pub console: Option<String>,
 }
 
 impl Mail {
@@ -51,17 +55,19 @@ impl Mail {
         make_token: impl FnOnce(MailLink) -> Result<(String, Timestamp), E>,
     ) -> Result<Mail, E> {
         let token = kind.link.map(make_token).transpose()?;
-        Ok(Mail { kind, at, token, account: None, network: None, identity: None })
+        Ok(Mail { kind, at, token, account: None, network: None, identity: None, files: None })
     }
 
-    /// Says which account and identity the mail is about, and which network caused it. Each may be unknown.
+    /// Says which account and identity the mail is about, which network caused it, and how many files came. Each may be
+    /// unknown.
     pub fn about(
         self,
         account: Option<String>,
         network: Option<String>,
         identity: Option<String>,
+        files: Option<i32>,
     ) -> Mail {
-        Mail { account, network, identity, ..self }
+        Mail { account, network, identity, files, ..self }
     }
 }
 
@@ -117,7 +123,14 @@ pub fn compose(
 /// The values of the placeholders in the template.
 fn values(mail: &Mail, links: &MailLinks, now: Timestamp) -> Vec<(&'static str, String)> {
     let network = mail.network.as_ref().map(|network| format!(" in the network {network}"));
+    let console = links.console.as_ref().map(|page| format!("\n\n{page}"));
+    let files = match mail.files.unwrap_or_default() {
+        1 => "One file".to_owned(),
+        many => format!("{many} files"),
+    };
     let mut values = vec![
+        ("files", files),
+        ("console", console.unwrap_or_default()),
         ("time", written_out(mail.at)),
         ("account", mail.account.clone().unwrap_or_else(|| "without a username".to_owned())),
         ("network", network.unwrap_or_default()),
@@ -194,7 +207,11 @@ mod tests {
 
     fn links() -> MailLinks {
         let page = |name| format!("https://app.example.com/{name}?a=1&token={{token}}");
-        MailLinks { password_reset: page("reset"), email_confirmation: Some(page("confirm")) }
+        MailLinks {
+            password_reset: page("reset"),
+            email_confirmation: Some(page("confirm")),
+            console: None,
+        }
     }
 
     /// A mail of a kind, with this token if it has a link.

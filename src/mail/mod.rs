@@ -32,12 +32,14 @@ impl Mailer {
         if config.confirms_email() && config.email_confirmation_url.is_none() {
             return None;
         }
+        let public_url = config.public_url.as_ref();
         Some(Mailer {
             server: server.clone(),
             sender: config.mail_from.clone()?,
             links: MailLinks {
                 password_reset: config.password_reset_url.clone()?,
                 email_confirmation: config.email_confirmation_url.clone(),
+                console: public_url.filter(|_| config.console).map(|url| format!("{url}/console")),
             },
         })
     }

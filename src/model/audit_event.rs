@@ -38,7 +38,7 @@ impl AuditEvent {
 }
 
 /// Every action. The type `audit_action` of the database has the same ones.
-pub const ACTIONS: [&str; 33] = [
+pub const ACTIONS: [&str; 34] = [
     "auth.register",
     "auth.login",
     "auth.logout",
@@ -62,6 +62,7 @@ pub const ACTIONS: [&str; 33] = [
     "file.purge",
     "file.link_create",
     "file.link_delete",
+    "file.receive",
     "admin.create",
     "access.denied",
     "second_factor.enable",

@@ -41,6 +41,8 @@ pub struct File {
     pub updated_at: Timestamp,
     /// Whether every signed-in user may read it, not only the owner.
     pub is_public: bool,
+    /// The link by which a stranger sent it, if one did; `None` for others than the owner.
+    pub received_by: Option<Uuid>,
     /// The version of this record: 1 at first, and one more after each change.
     #[serde(skip)]
     pub version: i32,
@@ -152,6 +154,8 @@ pub struct NewFile {
     /// The client's address and the id of its request, for the audit log.
     pub address: Option<IpAddr>,
     pub request_id: Option<Uuid>,
+    /// The link by which a stranger sends it.
+    pub link: Option<Uuid>,
     /// The idempotency key of the request.
     pub key: Option<String>,
 }

@@ -71,6 +71,7 @@ pub fn first_file(upload: &NewFile, first: &KeyedUpload) -> Result<File, Error> 
         uploaded_at: first.created_at,
         updated_at: first.created_at,
         is_public: false,
+        received_by: upload.link,
         version: 1,
     })
 }

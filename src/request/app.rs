@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::db::Database;
 use crate::db::batches::Batches;
 use crate::db::state::{DatabaseState, state};
-use crate::db::stats::StoredBytes;
+use crate::db::stats::{QuotaOf, StoredBytes};
 use crate::docs::pages::Pages;
 use crate::error::Error;
 use crate::model::file::{File, FileQuotas, NewFile};
@@ -112,8 +112,8 @@ impl App {
             sessions: SessionLookups::new(cores),
             // The files of each statement are committed at once, so the fewer statements there are, the fewer commits.
             uploads: Batches::new(1, MAX_QUEUED),
-            stored_bytes: StoredBytes::new(config.storage_quota, false),
-            young_bytes: StoredBytes::new(config.young_storage_quota(), true),
+            stored_bytes: StoredBytes::new(config.storage_quota, QuotaOf::Service),
+            young_bytes: StoredBytes::new(config.young_storage_quota(), QuotaOf::Young),
             started: Instant::now(),
             warned_of_forwarding: AtomicBool::new(false),
             pages: OnceLock::new(),

@@ -1,8 +1,13 @@
 //! Rate limits: which token buckets a request takes tokens from, and the headers that say how full they are.
 
+#[cfg(feature = "extras")]
+mod codes;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
+#[cfg(feature = "extras")]
+pub use codes::{refund_missing_code, refuse_code};
 use uuid::Uuid;
 
 use super::app::App;
@@ -100,6 +105,7 @@ impl Limit {
 
 /// Who is calling: whose buckets a request counts against.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "links are extras"))]
 pub enum Caller<'a> {
     /// Nobody who is known: without a token, or with one that is not accepted.
     Anonymous,
@@ -109,6 +115,8 @@ pub enum Caller<'a> {
     /// Somebody who sends a password for an account, or a name that no account has; and the network of the client, if
     /// it is one that the account knows.
     SigningIn(&'a LoginName, Option<&'a str>),
+    /// Whoever has this link and sends a file by it, and the network of the client.
+    Sending(Uuid, IpAddr),
 }
 
 /// The client or user whose requests count against a limit.
@@ -127,6 +135,8 @@ enum BucketOwner<'a> {
     SessionsIn(IpAddr, Uuid),
     /// An account or a name that no account has, for one network that the account knows, or for all others.
     SignIns(&'a LoginName, Option<&'a str>),
+    /// A link by which files are sent, in a network.
+    Link(Uuid, IpAddr),
 }
 
 /// Takes a token from each bucket that the request counts against, and stores in the context how full the emptiest one
@@ -201,6 +211,7 @@ fn owners<'a>(
         (Limit::Address, _) | (_, Caller::Anonymous) => vec![network(1)],
         (_, Caller::Refresh(token)) => vec![Some((BucketOwner::Session(token.session), 1))],
         (_, Caller::User(user)) => vec![Some((tokens(user), 1))],
+        (_, Caller::Sending(link, from)) => vec![Some((BucketOwner::Link(link, from), 1))],
         (_, Caller::SigningIn(name, known)) => vec![Some((BucketOwner::SignIns(name, known), 1))],
     };
     owners.into_iter().flatten().collect()
@@ -211,7 +222,7 @@ fn owners<'a>(
 fn shares_address(limit: Limit, caller: Caller) -> bool {
     let is_exempt = limit == REFRESH || limit == Limit::Account || !limit.is_class();
     match caller {
-        Caller::Anonymous => !is_exempt,
+        Caller::Anonymous | Caller::Sending(..) => !is_exempt,
         Caller::User(user) => !is_exempt && user.account.is_young(),
         Caller::Refresh(_) | Caller::SigningIn(..) => false,
     }
@@ -237,36 +248,6 @@ fn refuse(context: &mut RequestContext, name: &'static str, decision: BucketDeci
     // Sign-in has a message of its own.
     let login = context.endpoint.is_some_and(|name| name.template == "/auth/login");
     Error::RateLimited { retry_after: whole_seconds(decision.retry_in).max(1), login }
-}
-
-/// Gives a sign-in its tokens back that lacks only the code of the second factor, if that has not happened too often
-/// for the account. Then a user who signs in with a code needs no more of the limit than others.
-#[cfg(feature = "extras")]
-pub fn refund_missing_code(context: &mut RequestContext, account: Uuid) {
-    let Some(taken) = context.taken.take() else { return };
-    let app = context.app;
-    let network = provider_network(context.client);
-    let (name, tokens, buckets) = Limit::MissingCodes.row(app);
-    let key = (name, BucketOwner::User(account));
-    if !buckets.take(&key, network, tokens, app.started.elapsed()).allowed {
-        return;
-    }
-    taken.give_back();
-    if let Some(shown) = &mut context.limit {
-        let interval = app.buckets.minute.interval(shown.limit);
-        shown.remaining = shown.limit.min(shown.remaining + 1);
-        shown.full_in = shown.full_in.saturating_sub(interval);
-    }
-}
-
-/// The error of a request with a code of a second factor, after too many wrong ones from the client's network; the
-/// headers of the response say so too. The database counts those, because several processes must not allow more:
-/// `sql/second_factor/count_wrong_code.sql` has the limit.
-#[cfg(feature = "extras")]
-pub fn refuse_code(context: &mut RequestContext, wait: Duration) -> Error {
-    let (limit, full_in, retry_in) = (10, wait, wait);
-    let decision = BucketDecision { allowed: false, limit, remaining: 0, full_in, retry_in };
-    refuse(context, "second-factor", decision)
 }
 
 /// Adds the headers that every response of a rate-limited endpoint carries.

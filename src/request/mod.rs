@@ -9,7 +9,7 @@
 //! - `app`: all that lives longer than a request
 //! - `sessions`, `personal_token`: find the user of an access token or of a personal access token
 //! - `permits`, `link_permits`: how many exports and searches one user or network may run at a time, and how many long
-//!   lists by links
+//!   lists and uploads by links
 //! - `waiters`: requests that wait for changes of files
 
 pub mod app;

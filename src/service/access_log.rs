@@ -14,7 +14,7 @@ const TOKEN_LENGTH: usize = 40;
 
 /// Stands in place of a path that is not logged.
 const NOT_LOGGED: &str = "(not-logged)";
-/// Where links to files are, and what stands in the log in place of their tokens.
+/// Where links are, and what stands in the log in place of their tokens.
 const LINKS: &str = "/api/v1/links/";
 const LINK_NOT_LOGGED: &str = "/api/v1/links/(not-logged)";
 
@@ -69,6 +69,7 @@ mod tests {
             (format!("/api/v1/links/{token}"), LINK_NOT_LOGGED),
             (format!("/api/v1/links/{token}/"), LINK_NOT_LOGGED),
             (format!("/api/v1/links/{token}/more"), LINK_NOT_LOGGED),
+            (format!("/api/v1/links/{token}/files"), LINK_NOT_LOGGED),
             (format!("/api/v1/links/{}", &token[..7]), LINK_NOT_LOGGED),
             (format!("/api/v1/%6Cinks/{token}"), LINK_NOT_LOGGED),
             (format!("/api/v1/links%2F{}", &token[..7]), LINK_NOT_LOGGED),

@@ -23,7 +23,7 @@ use super::files::{AtPath, CopyError, copy_hashed};
 use super::output::{MAX_NAMED, Progress, bytes, count, print_line};
 use crate::config::Config;
 use crate::db::batches::Batches;
-use crate::db::stats::StoredBytes;
+use crate::db::stats::{QuotaOf, StoredBytes};
 use crate::db::{Database, SqlParams, one_row, sql};
 use crate::error::{Error, Problem};
 use crate::files::record;
@@ -87,7 +87,8 @@ fn find_owner(config: &Config, db: &Database, name: &str) -> Result<(Uuid, (u64,
     let user = user.ok_or_else(|| format!("--owner: no active account is named {name:?}"))?;
     let (most_bytes, most_files) = user.quotas(&FileQuotas::of(config));
     let own = u64::try_from(most_bytes - user.stats.total_storage_used).unwrap_or(0);
-    let of_all = StoredBytes::new(config.storage_quota, false).left(db, user.id, u64::MAX)?;
+    let of_all =
+        StoredBytes::new(config.storage_quota, QuotaOf::Service).left(db, user.id, u64::MAX)?;
     Ok((user.id, (own.min(of_all), most_files - user.stats.total_uploads)))
 }
 

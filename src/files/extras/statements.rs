@@ -80,7 +80,9 @@ pub fn list_public(
     };
     let files = rows.iter().filter(is_file).take(limit as usize).filter_map(|row| {
         let mut file = from_row(row)?;
-        file.folder = file.folder.filter(|_| file.user_id == user);
+        if file.user_id != user {
+            (file.folder, file.received_by) = (None, None);
+        }
         let owner = FileOwner { id: file.user_id, name: row.get("owner_name") };
         Some(PublicFile { file, owner })
     });

@@ -1,11 +1,15 @@
-//! Permits for lists of many files by links. They are apart from those of searches, so whoever has a link never makes
-//! its owner wait.
+//! Permits for what whoever has a link causes: lists of many files, and records of files that were sent. They are apart
+//! from those of users, so whoever has a link never makes its owner wait.
+
+mod uploads;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
+
+use uploads::LinkUploads;
 
 use crate::error::Error;
 use crate::semaphore::{Permit, Rank, Semaphore};
@@ -21,6 +25,9 @@ pub struct LinkPermits {
     of_links: Arc<Semaphore<Uuid>>,
     of_networks: Arc<Semaphore<IpAddr>>,
     all: Arc<Semaphore>,
+    records: Arc<Semaphore<Uuid>>,
+    /// The uploads that are under way.
+    pub uploads: LinkUploads,
 }
 
 /// The permits of a list: the link's, the network's, and one of those of all. They last until they are dropped.
@@ -37,6 +44,8 @@ impl LinkPermits {
                 MAX_WAITING,
             ),
             all: Semaphore::with_queue(Rank::AllLinks, MAX_LISTS, MAX_WAITING),
+            records: Semaphore::new(Rank::LinkRecord, 1),
+            uploads: LinkUploads::default(),
         }
     }
 
@@ -45,6 +54,13 @@ impl LinkPermits {
         self.of_links.close();
         self.of_networks.close();
         self.all.close();
+        self.records.close();
+    }
+
+    /// Waits until no other file is recorded that came by a link of this owner. Fails with [`Error::Unavailable`] if that
+    /// takes longer than `timeout`.
+    pub fn record(&self, owner: Uuid, timeout: Duration) -> Result<Permit<Uuid>, Error> {
+        self.records.acquire(owner, timeout).ok_or(Error::Unavailable)
     }
 
     /// Waits until no other list of the link runs, and not too many of the network and of all. Fails with
