@@ -124,6 +124,14 @@ mod links {
     #[cfg(feature = "extras")]
     mod ends_of_several;
     #[cfg(feature = "extras")]
+    mod received;
+    #[cfg(feature = "extras")]
+    mod sending;
+    #[cfg(feature = "extras")]
+    mod sending_attacks;
+    #[cfg(feature = "extras")]
+    mod sending_limits;
+    #[cfg(feature = "extras")]
     mod several;
     mod shown_text;
 }

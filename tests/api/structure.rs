@@ -136,8 +136,9 @@ const NAMED_FEATURES: &[(&str, &[&str])] = &[
     ("undo", &["files"]),
     // It has the contents of files, and the folders that they lie in.
     ("archive", &["files", "folders"]),
-    // A link to a folder, or to several files, is to an archive of them.
-    ("links", &["archive", "files", "folders"]),
+    // A link to a folder, or to several files, is to an archive of them. What is sent by a link is sent again as an
+    // upload is.
+    ("links", &["archive", "files", "folders", "repeats"]),
     ("changes", &["files"]),
     // The log is exported as accounts are.
     ("audit", &["exports"]),

@@ -10,7 +10,12 @@ import re
 
 import schemathesis
 from schemathesis.core.failures import AcceptedNegativeData
-from schemathesis.openapi.checks import ObjectLevelAuthorizationViolation, RejectedPositiveData, UseAfterFree
+from schemathesis.openapi.checks import (
+    AllowHeaderMismatch,
+    ObjectLevelAuthorizationViolation,
+    RejectedPositiveData,
+    UseAfterFree,
+)
 from schemathesis.transport.serialization import Binary
 
 
@@ -167,6 +172,26 @@ def ends_link_by_its_secret(case, response):
     return case.method == "DELETE" and case.path == "/api/v1/links/{token}" and "link_id" in response.text
 
 
+def is_for_another_link(case, response):
+    """Fields that only a link to send files by has are ignored in a request for another link."""
+    return (
+        case.method == "POST"
+        and case.path == "/api/v1/links"
+        and isinstance(case.body, dict)
+        and case.body.get("upload_to") is None
+    )
+
+
+def is_beyond_quota(case, response):
+    """A link takes at most as many bytes as its owner's quota, which the document does not know."""
+    return case.path == "/api/v1/links" and "max_bytes" in response.text
+
+
+def has_name_of_a_download(case, response):
+    """A link may be followed by any name under which programs save what they download, such as `files`."""
+    return case.path == "/api/v1/links/{token}/files"
+
+
 # What schemathesis takes for a failure, and the condition under which it is none.
 EXCEPTIONS = [
     (ObjectLevelAuthorizationViolation, is_public),
@@ -177,6 +202,7 @@ EXCEPTIONS = [
     (RejectedPositiveData, has_many_parts),
     (RejectedPositiveData, names_two_folders),
     (RejectedPositiveData, ends_link_by_its_secret),
+    (RejectedPositiveData, is_beyond_quota),
     (AcceptedNegativeData, sends_text_beside_file),
     (AcceptedNegativeData, is_trimmed),
     (AcceptedNegativeData, has_value_of_a_form),
@@ -184,6 +210,8 @@ EXCEPTIONS = [
     (AcceptedNegativeData, has_both_names),
     (AcceptedNegativeData, is_blank),
     (AcceptedNegativeData, invites),
+    (AcceptedNegativeData, is_for_another_link),
+    (AllowHeaderMismatch, has_name_of_a_download),
     (UseAfterFree, is_empty_list),
     (UseAfterFree, is_restored),
 ]

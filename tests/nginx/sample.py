@@ -258,6 +258,7 @@ class TheSample(unittest.TestCase):
             ("GET", link, hidden),
             ("GET", f"{link}/", hidden),
             ("GET", f"{link}/report.txt", hidden),
+            ("POST", f"{link}/files", hidden),
             ("GET", f"{link}?a={token}", hidden),
             ("GET", f"{link}#x", hidden),
             ("GET", f"/api/v1/links/{half}", hidden),
@@ -307,8 +308,8 @@ class TheSample(unittest.TestCase):
         ask_directly(site.plain, f"GET {link}")
         # Errors, because there is no service.
         service.stop()
-        stopped = [link, f"/api/v1/%6Cinks/{token}", f"/{token}", f"/api/v1/link/{token}/x", f"/{encoded}",
-                   f"/links%252f{half}", f"/api/v1/uploads/{'0' * 8}/download?view={half}",
+        stopped = [link, f"{link}/files", f"/api/v1/%6Cinks/{token}", f"/{token}", f"/api/v1/link/{token}/x",
+                   f"/{encoded}", f"/links%252f{half}", f"/api/v1/uploads/{'0' * 8}/download?view={half}",
                    f"/api/v1/uploads/zip?view={half}", "/healthz"]
         for target in stopped:
             self.has_status(site.ask(target)[0], 502)

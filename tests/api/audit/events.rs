@@ -204,6 +204,48 @@ fn leaving(tour: &Tour) {
     tour.step(leave(&mia, PASSWORD), 401, &[]);
 }
 
+fn links_to_send_files_by(tour: &Tour, ann: &Tokens, mia: &Tokens) {
+    let ask = || tour.post("/links", ann, json!({"upload_to": "/in", "note": "secret"}));
+    tour.step(ask(), 403, &[]);
+    tour.api.settle();
+    let details =
+        json!({"link_id": "it", "expires_in_minutes": 1440, "inline": false, "upload_to": "/in"});
+    let made = tour.event(ask(), 201, "file.link_create by ann on link it", details);
+    tour.name("sent by", &made.id());
+    let url = made.json()["url"].as_str().expect("a path").to_owned();
+    // Whoever sends, nobody acts.
+    let send = |kind: &str| {
+        let form = file_form("secret.txt", kind, b"four");
+        tour.api.send_request(&url, form).by(mia).header("Idempotency-Key", "a")
+    };
+    tour.step(send("application/zip"), 415, &[]);
+    let request = send("text/plain");
+    let request_id = request.send().expect(201).header("X-Request-ID").to_owned();
+    let events = tour.api.all_events(&tour.root, "action=file.receive");
+    assert_eq!(events.len(), 1);
+    let file: String =
+        tour.api.database.value("SELECT id::text FROM files WHERE received_by IS NOT NULL");
+    let details = json!({
+        "link_id": made.id(), "owner_id": ann.id(), "file_size": 4, "filename": "secret.txt"
+    });
+    for (name, value) in [
+        ("actor_id", Value::Null),
+        ("outcome", json!("success")),
+        ("subject_type", json!("file")),
+        ("subject_id", json!(file)),
+        ("address", json!("127.0.0.1")),
+        ("request_id", json!(request_id)),
+        ("details", details),
+    ] {
+        assert_eq!(events[0][name], value, "{name}");
+    }
+    tour.step(send("text/plain"), 201, &[]);
+    let ended = json!({"link_id": "sent by", "upload_to": "/in"});
+    let end = tour.delete(&format!("/links/{}", made.id()), ann);
+    tour.event(end, 204, "file.link_delete by ann on link sent by", ended);
+    tour.step(send("text/plain"), 404, &[]);
+}
+
 fn files(tour: &Tour) {
     let (ann, mia) = (tour.login("annie", "ann"), tour.login("mia@example.com", "mia"));
     let upload = |form: Form| tour.api.upload_request(&ann, form.bytes());
@@ -256,6 +298,7 @@ fn files(tour: &Tour) {
     let end = tour.delete(&format!("/links/{link}"), &ann);
     let ended = json!({"link_id": "other link"});
     tour.event(end, 204, "file.link_delete by ann on file plans", ended);
+    links_to_send_files_by(tour, &ann, &mia);
     tour.step(tour.api.request("GET", "/uploads/zip").by(&ann), 200, &[]);
     let restore = || tour.post(&format!("{path}/restore"), &ann, json!({}));
     tour.step(restore(), 200, &[]);

@@ -107,7 +107,7 @@ fn prepare_list_of_accounts(client: &mut postgres::Client) {
 
 /// The same of lists of files.
 fn prepare_list_of_files(client: &mut postgres::Client) {
-    let types = "uuid, text, text[], text, boolean, bigint, bigint, text, text";
+    let types = "uuid, text, text[], text, boolean, bigint, bigint, text, text, boolean";
     prepare(client, "custom", types, include_str!("../../../sql/files/list.sql"));
 }
 
@@ -166,7 +166,7 @@ fn each_order_of_files_has_an_index_which_leads_to_the_page() {
                 ("NULL", "E'a\\x01'", format!("files_folder_{index}")),
             ] {
                 let values = format!(
-                    "'{ann}', NULL, {types}, '{column}', {descending}, 20, 0, {folder}, NULL"
+                    "'{ann}', NULL, {types}, '{column}', {descending}, 20, 0, {folder}, NULL, NULL"
                 );
                 let plan = plan_of(&mut client, &values);
                 let scans = |line: &&String| line.contains(&format!("using {index} on"));
@@ -175,7 +175,8 @@ fn each_order_of_files_has_an_index_which_leads_to_the_page() {
             }
         }
         // Of a type that few files have, all are read and sorted.
-        let values = format!("'{ann}', NULL, '{{image/png}}', '{column}', true, 20, 0, NULL, NULL");
+        let values =
+            format!("'{ann}', NULL, '{{image/png}}', '{column}', true, 20, 0, NULL, NULL, NULL");
         let plan = plan_of(&mut client, &values);
         let most = plan
             .iter()
@@ -196,7 +197,7 @@ fn no_parallel_workers_take_part_in_a_search() {
                 SET min_parallel_table_scan_size = 0";
     client.batch_execute(free).expect("settings");
     prepare_list_of_files(&mut client);
-    let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0, NULL, NULL");
+    let values = format!("'{UNKNOWN_ID}', 'x', NULL, 'upload_date', true, 20, 0, NULL, NULL, NULL");
     let plan = plan_of(&mut client, &values);
     let search = plan.iter().position(|line| line.contains("strpos"));
     let search = search.unwrap_or_else(|| panic!("no search: {plan:#?}"));

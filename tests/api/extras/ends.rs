@@ -31,6 +31,8 @@ struct Things {
     several: String,
     /// To the folder of the file.
     folder: String,
+    /// To send files to that folder by. It ends as that to the folder does.
+    sending: String,
     reset: String,
 }
 
@@ -66,8 +68,22 @@ impl World {
             let link = api.post("/links", &personal, target).expect(201).json();
             link["url"].as_str().expect("a path").to_owned()
         });
+        api.settle();
+        let sending = api.ask_for_files(&personal, json!({"upload_to": "/"}));
         let reset = api.reset_token(&format!("{name}@example.com"));
-        Things { name, own, other, sessionless, personal, file, link, several, folder, reset }
+        Things {
+            name,
+            own,
+            other,
+            sessionless,
+            personal,
+            file,
+            link,
+            several,
+            folder,
+            sending,
+            reset,
+        }
     }
 
     /// Changes the user as an administrator.
@@ -94,6 +110,11 @@ impl World {
             };
             let opens = |link: &str| is_accepted(api.open_link(link), 404, "Link not found");
             assert_eq!(opens(&things.link), opens(&things.several), "{cause}");
+            let sends = opens(&format!("{}?about=true", things.sending));
+            assert_eq!(sends, opens(&things.folder), "{cause}");
+            // What is no form is refused, if the link is one.
+            let status = if sends { 422 } else { 404 };
+            api.send_request(&things.sending, Form::default()).send().case(cause).expect(status);
             [
                 is_live(&things.own),
                 is_live(&things.other),
@@ -129,7 +150,7 @@ impl World {
         assert_eq!(count("personal_tokens WHERE"), is_left("personal"), "rows of tokens, {cause}");
         // The links of an inactive account only wait.
         if cause != "a deactivation" {
-            let left = 2 * is_left("link") + is_left("folder");
+            let left = 2 * (is_left("link") + is_left("folder"));
             assert_eq!(count("file_links WHERE"), left, "rows of links, {cause}");
         }
     }

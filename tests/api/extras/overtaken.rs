@@ -9,6 +9,7 @@ const INVALID: &str = "Invalid token";
 const WRONG: &str = "Current password is incorrect";
 const UNUSABLE: &str = "User not found or inactive";
 const NOBODY: &str = "User not found";
+const NO_SUCH_LINK: &str = "Link not found";
 const BAD_LOGIN: &str = "Invalid username or password";
 
 /// A service that asks for the password where an address changes, and an administrator with a personal token.
@@ -26,12 +27,13 @@ impl World {
     }
 }
 
-/// A user with two sessions, a file, a personal token, and a second factor that is offered.
+/// A user with two sessions, a file, a link to send files by, a personal token, and a second factor that is offered.
 struct User {
     name: String,
     own: Tokens,
     other: Tokens,
     file: String,
+    sending: String,
     personal: String,
     factor: SecondFactor,
 }
@@ -42,9 +44,11 @@ impl User {
         let name = format!("user{}", USERS.fetch_add(1, Ordering::Relaxed));
         let (own, other) = (api.sign_up(&name), api.sign_in(&name));
         let file = api.new_file(&own, "a.txt", "text");
+        api.settle();
+        let sending = api.ask_for_files(&own, json!({}));
         let personal = api.new_token(&own, false);
         let factor = api.offer_second_factor(&own, PASSWORD);
-        User { name, own, other, file, personal, factor }
+        User { name, own, other, file, sending, personal, factor }
     }
 
     fn id(&self) -> &str {
@@ -71,6 +75,9 @@ const NEW_FACTOR: &str =
     "UPDATE users SET second_factor_sealed = '', second_factor_at = now() WHERE id = '{id}'";
 const DELETED: &str = "UPDATE users SET is_deleted = true WHERE id = '{id}'";
 const NO_FILE: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE; DELETE FROM files WHERE user_id = '{id}'";
+const NO_LINK: &str = "SELECT FROM users WHERE id = '{id}' FOR NO KEY UPDATE;
+    DELETE FROM file_links WHERE user_id = '{id}'";
+const INACTIVE: &str = "UPDATE users SET is_active = false WHERE id = '{id}'";
 const END_OF_ALL: &str =
     "UPDATE users SET sessions_ended_at = now() WHERE id = '{id}'; SELECT end_sessions('{id}')";
 /// The same beside a lock for which the creation of an account waits.
@@ -99,7 +106,8 @@ const LIVE_SIGN_IN: &str =
     "sessions s JOIN users u ON u.id = s.user_id AND u.session_epoch = s.epoch
                             WHERE s.id = '{id}' AND s.ended_at IS NULL";
 const TOKENS: &str = "personal_tokens WHERE user_id = '{id}'";
-const LINKS: &str = "file_links WHERE user_id = '{id}'";
+const LINKS: &str = "file_links WHERE user_id = '{id}' AND upload_to IS NULL";
+const ALL_LINKS: &str = "file_links WHERE user_id = '{id}'";
 const FILES: &str = "files WHERE user_id = '{id}'";
 const UPLOADED: &str = "files WHERE user_id = '{id}' AND filename = 'b.txt'";
 const NETWORKS: &str = "sign_in_networks WHERE user_id = '{id}'";
@@ -139,6 +147,14 @@ fn new_link_to_several(w: &World, user: &User) -> Answer {
     w.api.post("/links", &user.own, json!({"files": [user.file]}))
 }
 
+/// Sends a file by a link, of which nothing stays if it is refused.
+fn send(w: &World, user: &User) -> Answer {
+    let before = w.api.data.contents().len();
+    let answer = w.api.send_file(&user.sending, "b.txt", b"b");
+    assert_eq!(w.api.data.contents().len(), before, "contents: {answer:?}");
+    answer
+}
+
 fn delete(w: &World, user: &User) -> Answer {
     w.api.delete_user(&w.root, user.id())
 }
@@ -165,7 +181,7 @@ fn ends_the_sign_in(w: &World, user: &User, answer: Answer) -> Answer {
     answer
 }
 
-const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 16] = [
+const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 21] = [
     ("an address, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, set_email),
     ("a deletion, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, |w, user| {
         w.api.delete_me(&user.own, PASSWORD)
@@ -192,6 +208,19 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 16] = [
     ("a folder's link, by a new password", NEW_PASSWORD_SET, 401, INVALID, LINKS, 0, |w, user| {
         w.api.post("/links", &user.own, json!({"folder": "/"}))
     }),
+    (
+        "a sender's link, by a new password",
+        NEW_PASSWORD_SET,
+        401,
+        INVALID,
+        ALL_LINKS,
+        0,
+        |w, user| w.api.post("/links", &user.own, json!({"upload_to": "/"})),
+    ),
+    ("a file by a link, by the link's end", NO_LINK, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("a file by a link, by a new password", NEW_PASSWORD_SET, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("a file by a link, by a deactivation", INACTIVE, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("a file by a link, by a deletion", DELETED, 404, NO_SUCH_LINK, UPLOADED, 0, send),
     ("an upload, by the owner's deletion", DELETED, 401, UNUSABLE, UPLOADED, 0, |w, user| {
         let before = w.api.data.contents().len();
         let answer = w.api.upload(&user.own, "b.txt", "b");

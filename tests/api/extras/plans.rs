@@ -205,6 +205,14 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
         }
         api.delete(&format!("/links/{}", link.id()), &tokens).expect(204);
     }
+    // Who registered asks for files after a week.
+    let older = "UPDATE users SET created_at = created_at - interval '8 days' WHERE id";
+    api.database.run(&format!("{older} = '{id}'"));
+    // It takes less than a file may have, so what came is counted.
+    let sending = api.ask_for_files(&tokens, json!({"max_bytes": 1000}));
+    api.about_link(&sending);
+    let form = || file_form("a.txt", "text/plain", b"a");
+    api.send_request(&sending, form()).header("Idempotency-Key", "a").send().expect(201);
     for query in ["", "?folder=/", &format!("?ids={file}")] {
         api.get(&format!("/uploads/zip{query}"), &tokens).expect(200);
     }

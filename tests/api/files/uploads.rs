@@ -18,12 +18,13 @@ fn an_upload_is_answered_with_all_about_it_and_downloads_the_same() {
         "folder": "/",
         "original_filename": "cat.png",
         "is_public": false,
+        "received_by": null,
         "user_id": ann.id(),
     }));
     assert_eq!(
         uploaded.member_names().join(" "),
-        "content_type description file_hash file_size filename folder id is_public original_filename updated_at \
-         upload_date uploaded_at user_id"
+        "content_type description file_hash file_size filename folder id is_public original_filename \
+         received_by updated_at upload_date uploaded_at user_id"
     );
     let id = uploaded.id();
     assert_eq!(api.get(&format!("/uploads/{id}/"), &ann).expect(200).json(), uploaded.json());

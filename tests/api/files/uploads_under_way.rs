@@ -9,7 +9,7 @@ pub const AS_OF_A_BACKUP: &str =
     "SELECT pg_advisory_xact_lock(hashtext('cloakroom: removal of contents'))";
 
 /// The bytes of uploads that are under way.
-fn under_way(api: &Server) -> u64 {
+pub fn under_way(api: &Server) -> u64 {
     let drafts = entries(api.data.join("tmp"));
     drafts.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum()
 }

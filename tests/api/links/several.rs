@@ -32,11 +32,12 @@ impl Server {
 fn a_link_is_to_exactly_one_target_of_ones_own() {
     let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     let (own, other) = (api.new_file(&ann, "a.txt", "a"), api.new_file(&bob, "b.txt", "b"));
-    let both = [("body.files", "missing"), ("body.folder", "missing")];
+    let all =
+        [("body.files", "missing"), ("body.folder", "missing"), ("body.upload_to", "missing")];
     let many: Vec<String> = (0..101).map(uuid).collect();
     for (body, expected) in [
-        (json!({}), &both[..]),
-        (json!({"files": null, "folder": null}), &both),
+        (json!({}), &all[..]),
+        (json!({"files": null, "folder": null}), &all),
         (
             json!({"files": [own], "folder": "/"}),
             &[("body.files", "value_error"), ("body.folder", "value_error")],

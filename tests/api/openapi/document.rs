@@ -77,6 +77,10 @@ fn every_documented_method_is_allowed() {
     for (path, item) in members(&everything()["paths"]) {
         let mut documented: BTreeSet<_> =
             members(item).map(|(method, _)| method.to_ascii_uppercase()).collect();
+        // A link to a file may be followed by any name, such as `files`.
+        if path.starts_with("/api/v1/links/{token}/") {
+            documented.insert("GET".to_owned());
+        }
         if documented.contains("GET") && !path.contains("/oidc/") {
             documented.insert("HEAD".to_owned());
         }
@@ -137,11 +141,11 @@ fn an_operation_has_a_name_a_summary_and_its_own_answers_and_explains_its_parame
 }
 
 #[test]
-fn an_operation_has_at_most_3100_bytes_of_the_document() {
+fn an_operation_has_at_most_3130_bytes_of_the_document() {
     let document = document(&[]);
     let count: usize = members(&document["paths"]).map(|(_, item)| members(item).count()).sum();
     let bytes = document.to_string().len();
-    assert!(bytes <= 3100 * count, "{bytes} bytes for {count} operations: {}", bytes / count);
+    assert!(bytes <= 3130 * count, "{bytes} bytes for {count} operations: {}", bytes / count);
 }
 
 #[test]

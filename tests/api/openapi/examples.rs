@@ -154,6 +154,10 @@ fn a_deleted_file_and_what_a_link_tells_of_a_file_are_as_examples_show() {
     let url = link["url"].as_str().expect("a path");
     let about = api.request_at_root("GET", &format!("{url}?about=true")).send();
     assert_exemplary(&Operation::named(&document, "download_by_link"), &about);
+    api.settle();
+    let link = api.ask_for_files(&ann, json!({"note": "Photos, please"}));
+    let about = api.request_at_root("GET", &format!("{link}?about=true")).send();
+    assert_exemplary(&Operation::named(&document, "download_by_link"), &about);
 }
 
 #[test]

@@ -78,13 +78,15 @@ fn edges_of(schema: &Value, media_type: &str) -> Vec<Edge> {
         "integer" => {
             let edge =
                 |name: &str| schema[name].as_i64().unwrap_or_else(|| panic!("no {name}: {schema}"));
-            let (min, max) = (edge("minimum"), edge("maximum"));
-            accepted.extend([json!(min), json!(max)]);
-            vec![
-                (json!(min - 1), Some("")),
-                (json!(max.cast_unsigned() + 1), Some("")),
-                (json!("x"), Some("")),
-            ]
+            let min = edge("minimum");
+            accepted.push(json!(min));
+            let mut edges = vec![(json!(min - 1), Some("")), (json!("x"), Some(""))];
+            // Without one it is a quota.
+            if let Some(max) = schema["maximum"].as_i64() {
+                accepted.push(json!(max));
+                edges.push((json!(max.cast_unsigned() + 1), Some("")));
+            }
+            edges
         }
         "boolean" => {
             accepted.extend([json!(true), json!(false)]);
@@ -222,13 +224,19 @@ fn bounds_and_words_are_those_of_the_service() {
                     }
                     if operation.id() == "create_link" && value.is_null() {
                         match *name {
-                            "files" => values["folder"] = json!("/"),
+                            "files" | "upload_to" => values["folder"] = json!("/"),
                             "folder" => {
                                 let file = all.api.new_file(&sender.sender, "a.txt", "a");
                                 values["files"] = json!([file]);
                             }
                             _ => {}
                         }
+                    }
+                    // Others have no meaning for a link to files.
+                    if operation.id() == "create_link"
+                        && ["max_files", "max_bytes", "note", "notify"].contains(name)
+                    {
+                        values["upload_to"] = json!("/");
                     }
                     // Only a list of files has pages.
                     if operation.id() == "download_by_link" && *name == "after" {
@@ -275,7 +283,7 @@ fn what_is_required_is_missed() {
                     required.extend(["is_public", "folder"]);
                 }
                 if operation.id() == "create_link" {
-                    required.extend(["files", "folder"]);
+                    required.extend(["files", "folder", "upload_to"]);
                 }
                 let missing =
                     required.iter().map(|name| (format!("{place}.{name}"), "missing".to_owned()));

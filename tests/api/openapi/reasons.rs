@@ -153,7 +153,7 @@ fn each_operation_gives_the_bad_fields_that_it_shows() {
                 false => scene.with_query(&operation, &format!("?{input}")),
             });
         }
-        if id == "upload_file" {
+        if ["upload_file", "send_file_by_link"].contains(&id) {
             requests.extend(["one", "another"].map(|content| {
                 let request =
                     scene.request(&operation, "multipart/form-data", &json!({ "file": content }));
@@ -199,8 +199,8 @@ fn each_operation_gives_the_refusals_that_it_shows() {
         if shown.iter().any(|key| key.contains("OWN_SECOND_FACTOR")) {
             senders.push(&admin.access);
         }
-        let request =
-            api.request_at_root(&operation.method, &path).json(json!({ "role": "admin" }));
+        let body = json!({"role": "admin", "upload_to": "/"});
+        let request = api.request_at_root(&operation.method, &path).json(body);
         // What only some values of the query are refused for.
         let query = match id {
             "delete_file" => "permanently=true",

@@ -42,6 +42,8 @@ pub struct Scene<'a> {
     variables: Vec<(&'static str, String)>,
     /// The secret part of a link to several files.
     several: String,
+    /// And of one to send files by.
+    sending: String,
 }
 
 impl Scene<'_> {
@@ -52,7 +54,9 @@ impl Scene<'_> {
         let body =
             json!({"username": "sender", "email": "sender@example.com", "password": password});
         api.register_with(body).expect(201);
-        api.database.run("UPDATE users SET role = 'admin' WHERE username = 'sender'");
+        api.database.run(
+            "UPDATE users SET role = 'admin', is_self_registered = false WHERE username = 'sender'",
+        );
         let sender = api.login("sender", password).expect(200).tokens();
         let other = api.sign_up("other");
         let file = api.new_file(&sender, "visitors.txt", CONTENT);
@@ -61,7 +65,7 @@ impl Scene<'_> {
             ("{session_id}", sender.session()),
             ("{file_id}", file.clone()),
         ];
-        let mut several = String::new();
+        let (mut several, mut sending) = (String::new(), String::new());
         if has_extras() {
             api.new_token(&other, true);
             let token = api.create_token(&sender, json!({"name": "a script"})).expect(201);
@@ -70,14 +74,16 @@ impl Scene<'_> {
                 let url = link.json()["url"].as_str().expect("a path").to_owned();
                 url.rsplit('/').next().expect("a token").to_owned()
             };
-            several = secret(&api.post("/links", &sender, json!({"files": [file]})).expect(201));
+            let new = |target| secret(&api.post("/links", &sender, target).expect(201));
+            several = new(json!({"files": [file]}));
+            sending = new(json!({"upload_to": "/", "note": "Photos, please"}));
             variables.extend([
                 ("{token_id}", token.id()),
                 ("{link_id}", link.id()),
                 ("{token}", secret(&link)),
             ]);
         }
-        Scene { api, confirming, provider, sender, variables, several }
+        Scene { api, confirming, provider, sender, variables, several, sending }
     }
 
     /// A request with this query, or none, and without a body.
@@ -87,6 +93,7 @@ impl Scene<'_> {
             // The owner names a link by its id.
             "end_link" => operation.path.replace("{token}", "{link_id}"),
             "download_file_by_link" => operation.path.replace("{token}", &self.several),
+            "send_file_by_link" => operation.path.replace("{token}", &self.sending),
             // Only a list has pages.
             "download_by_link" if query.contains("after=") => {
                 operation.path.replace("{token}", &self.several)
@@ -145,7 +152,9 @@ impl Scene<'_> {
                 api.register_with(ann).expect(201);
             }
             // Programs take an example of a file for a text.
-            "upload_file" => values["file"] = json!("Keys are at the front desk.\n"),
+            "upload_file" | "send_file_by_link" => {
+                values["file"] = json!("Keys are at the front desk.\n")
+            }
             "create_link" | "list_folders" | "move_folder" | "delete_folder" => {
                 let form = Form::default().field("folder", "/invoices/2026");
                 let form = form.then(file_form("a.txt", "text/plain", b"a"));

@@ -137,7 +137,7 @@ fn a_user_has_at_most_ten_thousand_keys() {
     let (api, [ann]) = Server::with_users(&[], ["ann"]);
     let first = keyed(&api, &ann, "k0", form("content")).expect(201);
     api.database.run(&format!(
-        "INSERT INTO idempotency_keys (user_id, key, file_id, request_hash, file_size, created_at)
+        "INSERT INTO idempotency_keys (sender_id, key, file_id, request_hash, file_size, created_at)
          SELECT '{}', 'k' || n, gen_random_uuid(), '', 0, now() - interval '23 hours'
          FROM generate_series(1, 9998) n",
         ann.id()

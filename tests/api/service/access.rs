@@ -96,6 +96,7 @@ pub const TABLE: &[Row] = &[
     ("GET",    "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
     ("GET",    "/api/v1/links/unknown",                    [404, 404, 404, 404, 404, 404]),
     ("GET",    "/api/v1/links/unknown/{file}",             [404, 404, 404, 404, 404, 404]),
+    ("POST",   "/api/v1/links/unknown/files",              [404, 404, 404, 404, 404, 404]),
     ("GET",    "/api/v1/uploads/{published}",                 [401, 200, 200, 200, 200, 200]),
     ("GET",    "/api/v1/uploads/{published}/download",        [401, 200, 200, 200, 200, 200]),
     ("PUT",    "/api/v1/uploads/{published}",                 [401, 403, 403, 403, 403, 403]),
