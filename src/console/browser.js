@@ -22,7 +22,7 @@
   if (!isAble()) {
     document.getElementById("page").hidden = true;
     document.getElementById("unable").hidden = false;
-  } else if (location.pathname === "/console/link" && location.hash.length > 1) {
+  } else if (/^\/console\/(link|send)$/.test(location.pathname) && location.hash.length > 1) {
     var address = "/api/v1/links/" + encodeURIComponent(location.hash.slice(1)) + "?about=true";
     var answer = fetch(address, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(60000) });
     answer.catch(function () {}); // the page says so

@@ -11,24 +11,24 @@ const UNANSWERED = 600_000;
 const BEGUN = 60_000;
 
 /**
- * Uploads a file into a folder and answers its metadata. One that is sent again with the same `key` is stored once.
- * `progress(sent)` is called with bytes; `signal` gives the upload up (an `AbortError`). A token that has expired when
- * the service looks at it is renewed, and the file sent again.
+ * Uploads a file into a folder, or to a `path` that `isOpen` to anyone, and answers its metadata. One that is sent
+ * again with the same `key` is stored once. `progress(sent)` is called with bytes; `signal` gives the upload up (an
+ * `AbortError`). A token that has expired when the service looks at it is renewed, and the file sent again.
  *
  * The form (RFC 7578) is made here. `FormData` would send a quote in a name as `%22`, which could be a part of the name
  * as well; `filename*` (RFC 8187) says every name as it is. The boundary is random, so no file can hold it.
  */
-export async function upload(file, { key, folder, progress, signal }) {
+export async function upload(file, { path, isOpen, key, folder, progress, signal }) {
   const boundary = [...crypto.getRandomValues(new Uint32Array(5))].map((word) => word.toString(36)).join("");
   const name = encodeURIComponent(file.name.toWellFormed());
   const disposition = `Content-Disposition: form-data; name="file"; filename*=UTF-8''${name}`;
   const head = `--${boundary}\r\n${disposition}\r\nContent-Type: ${file.type}\r\n\r\n`;
   const place = `--${boundary}\r\nContent-Disposition: form-data; name="folder"\r\n\r\n${folder}\r\n`;
-  const body = new Blob([place, head, file, `\r\n--${boundary}--\r\n`]);
+  const body = new Blob([isOpen ? "" : place, head, file, `\r\n--${boundary}--\r\n`]);
   const headers = { "Content-Type": `multipart/form-data; boundary=${boundary}`, "Idempotency-Key": key };
   const counted = (sent) => progress(Math.min(sent, file.size));
-  const answer = await authorized({ signal }, (token) =>
-    transfer("POST", "/uploads", { body, headers, progress: counted, signal }, token));
+  const send = (token) => transfer("POST", path, { body, headers, progress: counted, signal }, token);
+  const answer = await (isOpen ? send(null) : authorized({ signal }, send));
   return JSON.parse(await answer.contents.text());
 }
 
@@ -57,7 +57,7 @@ async function transfer(method, path, /** @type {any} */ options, token) {
     signal?.addEventListener("abort", giveUp);
     moving.open(method, addressOf(path, query));
     moving.responseType = "blob";
-    const all = { ...headersFor(token), ...headers };
+    const all = { ...(token && headersFor(token)), ...headers };
     for (const [name, value] of Object.entries(all)) moving.setRequestHeader(name, value);
     (body ? moving.upload : moving).onprogress = (event) => {
       wait(STALLED);

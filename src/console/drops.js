@@ -1,11 +1,13 @@
 // Files and folders that are dropped on a page, or chosen.
 
+import { currentUser, service } from "./api.js";
 import { append, el, isInField } from "./dom.js";
-import { localTime } from "./format.js";
-import { hasFiles } from "./frame.js";
+import { formatBytes, formatNumber, localTime } from "./format.js";
+import { hasFiles, notify } from "./frame.js";
 import { files as fileTexts } from "./texts/files.js";
 import { MAX_WAITING, readable } from "./uploads.js";
 
+const t = fileTexts.list;
 /** What operating systems keep in folders for themselves, in lower case. */
 const SYSTEM_FILES = [".ds_store", "desktop.ini", "thumbs.db"];
 /** Characters that no name of a folder may have. */
@@ -14,11 +16,40 @@ const UNUSUAL = /[\p{Cc}\p{Bidi_Control}]/gu;
 const REASONS = { 413: "large", 415: "type", 422: "unreadable" };
 
 /**
- * Gives `takeFiles(files)` what is pasted or dropped anywhere on the page, or `takeFolders(entries)` where there is a
- * folder in it, until `signal` is aborted.
+ * Gives `add(files, folders)`, which answers how many found no place, what is chosen, or pasted or dropped anywhere on
+ * the page, until `signal` is aborted, and says how many there are that cannot be uploaded. `folders` has those of
+ * files that lie in one, as lists of names. Answers the fields for choosing `files` and a `tree`, which are clicked for
+ * their dialogs, and not shown.
  */
-export function takeDrops({ takeFiles, takeFolders }, signal) {
-  const what = el("p", {}, fileTexts.list.drop);
+export function takeUploads(add, signal) {
+  const takeFiles = (files, { left = {}, folders = new Map() } = /** @type {any} */ ({})) => {
+    const all = { ...left, many: (left.many ?? 0) + add(files, folders) };
+    const limit = formatBytes(service.fileBytes);
+    const part = ([why, n]) => t.left[why]({ n, count: formatNumber(n), limit });
+    const parts = Object.entries(all).filter(([, n]) => n > 0).map(part);
+    if (parts.length) notify(t.left_out({ parts: parts.join(", ") }), { stays: true });
+  };
+  const takeFolders = async (items) => {
+    const owner = currentUser()?.id;
+    const { files, ...found } = await filesIn(items);
+    if (currentUser()?.id === owner) takeFiles(files, found);
+  };
+  takeDrops({ takeFiles, takeFolders }, signal);
+  return { files: chooserOf(takeFiles), tree: chooserOf(takeFolders, { webkitdirectory: true }) };
+}
+
+/** A field that gives what is chosen with it to `take(files)`. */
+function chooserOf(take, options) {
+  const chooser = el("input", { type: "file", multiple: true, hidden: true, ...options });
+  chooser.addEventListener("change", () => {
+    take([...chooser.files]);
+    chooser.value = "";
+  });
+  return chooser;
+}
+
+function takeDrops({ takeFiles, takeFolders }, signal) {
+  const what = el("p", {}, t.drop);
   const veil = el("div", { class: "drop-veil", "aria-hidden": "true", hidden: true }, what);
   append(document.body, veil);
   signal.addEventListener("abort", () => veil.remove());
@@ -48,14 +79,14 @@ export function takeDrops({ takeFiles, takeFolders }, signal) {
 function named(file) {
   if (file.name !== "image.png") return file;
   const time = localTime(new Date().toISOString()).replace("T", " ").replaceAll(":", ".");
-  return new File([file], `${fileTexts.list.pasted({ time })}.png`, { type: file.type });
+  return new File([file], `${t.pasted({ time })}.png`, { type: file.type });
 }
 
 /**
  * Looks through files and folders, `File` or `FileSystemEntry`. Answers `{ files, folders, left }`: the files that can
  * be sent, the folders of those that lie in one, as lists of names, and how many things are left out for each reason.
  */
-export async function filesIn(items) {
+async function filesIn(items) {
   const left = { type: 0, large: 0, unreadable: 0, empty: 0, system: 0, many: 0 };
   const found = { files: [], folders: new Map(), left };
   for (const item of items) await look(item, found);

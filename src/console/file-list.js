@@ -15,6 +15,8 @@ import { typeName } from "./texts/file-types.js";
 import { files as fileTexts } from "./texts/files.js";
 
 const t = fileTexts.list;
+/** In an address, in place of a type: what others have sent by a link. */
+const RECEIVED = "received";
 /**
  * A list of files for the page that is shown with `context`. `words` are the texts of an empty list, and `action()`
  * makes what stands below them; `query` is what the API is asked beside what the address says; `actions` are names of
@@ -31,7 +33,7 @@ export function fileList(context, /** @type {any} */ given) {
   const form = searchForm(context);
   const tools = el("div", { class: "list-tools" }, lead, form.element);
   const ask = ({ query, signal }, other) => get("/uploads", { ...asked(query, { sorts }), search: query.get("search"),
-    content_type: query.get("type"), ...where(query), ...more, ...other }, signal);
+    ...kindOf(query.get("type")), ...where(query), ...more, ...other }, signal);
   let latest = context;
   const selected = selection({ tools, actions, ask: (other) => ask(latest, other) });
   const empty = () => emptyTexts(words, mayBeNone(), action);
@@ -89,6 +91,7 @@ export function nameCell(/** @type {any} */ file, link = el("span"), mark = mark
   return el("div", { class: "file-name" }, mark,
     el("div", {}, append(link, nameText(file.filename)),
       file.is_public && [" ", el("span", { class: "badge is-accent" }, t.public)],
+      file.received_by && [" ", el("span", { class: "badge" }, t.received)],
       folder && el("span", { class: "file-description cut" }, folder),
       file.description && el("span", { class: "file-description cut" }, nameText(file.description))));
 }
@@ -99,15 +102,19 @@ export const momentCell = (moment) => [el("span", { class: "is-short" }, timeTex
 
 export const isFiltered = (query) => query.has("search") || query.has("type");
 
+/** What the API is asked for files of a type, or for those that have come by a link. */
+const kindOf = (type) => (type === RECEIVED ? { received: true } : { content_type: type });
+
 /** The fields for searching. A type that only the address names can be chosen too. */
 function searchForm({ query }) {
   const types = new Set([...service.types.filter((type) => !isPattern(type)), query.get("type")].filter(Boolean));
+  types.delete(RECEIVED);
   return filters({
     label: t.search,
     fields: [
       { name: "search", label: t.search, type: "search", placeholder: t.search_hint, isWide: true },
       { name: "type", label: t.type, type: "select",
-        options: [["", t.any_type], ...[...types].map((type) => [type, typeName(type)])] },
+        options: [["", t.any_type], [RECEIVED, t.received], ...[...types].map((type) => [type, typeName(type)])] },
     ],
   });
 }

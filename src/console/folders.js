@@ -63,7 +63,7 @@ export function folderPlace(leaving) {
 }
 
 /** A folder as one of the things that can be shared, and downloaded as one archive. */
-const whole = (folder) => [{ folder, filename: nameOf(folder) }];
+export const whole = (folder) => [{ folder, filename: nameOf(folder) }];
 
 /** The folders that lead to one, and where all that is searched can be found beside it, or what is done with it. */
 function crumbsOf(folder, isSearch) {

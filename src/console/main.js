@@ -23,6 +23,7 @@ const ROUTES = [
   { path: "/console/reset", page: "reset", for: "anyone", stays: true, hasToken: true },
   { path: "/console/confirm", page: "confirm", for: "anyone", stays: true, isApart: true, hasToken: true },
   { path: "/console/link", page: "link", for: "anyone", stays: true, isApart: true },
+  { path: "/console/send", page: "send", for: "anyone", stays: true, isApart: true },
   ...(service.provider ? [
     { path: "/console/oidc", page: "oidc", for: "anyone", stays: true, hasToken: true },
     { path: "/console/account/identity", page: "account-identity", section: "account" },

@@ -11,18 +11,14 @@ import { oneFile } from "./texts/one-file.js";
 import { sharedFiles as t } from "./texts/shared-files.js";
 import { thumbnailOf } from "./view.js";
 
-/**
- * The parts of the page, `{ filename, sender, sent, mark, content }`, where the first is its heading. `about` is what
- * the service tells of the link at `address`, `ask(path, options)` is answered by it, or `null` where there is nothing
- * any more, and `refresh()` shows the page anew.
- */
+/** What `linkPage` shows of a link to several files. */
 export function sharedFiles(about, { address, ask, refresh }) {
   const { name, sender, total_files: total, total_size: size, expires_at: until } = about;
   const count = total === null ? t.many : t.count({ n: total, count: formatNumber(total) });
   const archive = `${address}/${encodeURIComponent(name ?? "files")}.zip`;
   const saveAll = async () => (await save(archive, ask)) || refresh();
   return {
-    filename: name ?? count,
+    title: name ?? count,
     sender,
     mark: el("span", { class: "mark" }, icon(name === null ? "files" : "folder")),
     sent: t.sent[name === null ? "files" : "folder"],

@@ -63,8 +63,8 @@ export function waitOut(error, { failures, signal, begin = (_until) => {} }) {
   });
 }
 
-/** What one person began is never sent in the name of another. */
-addEventListener("person", () => dismiss([...transfers]));
+/** What one person began is never sent in the name of another. By a link files are sent in nobody's. */
+addEventListener("person", () => dismiss(transfers.filter(({ to }) => !to?.isOpen)));
 
 /** The browser asks before it closes the tab with unfinished transfers. */
 addEventListener("beforeunload", (event) => {

@@ -1,9 +1,10 @@
-// The list of transfers, in a corner of every page from the first of them until it is closed.
+// The list of transfers, in a corner of every page from the first of them until it is closed, unless a page takes the
+// `tray` into itself, where it stays `open`.
 
+import { loaded } from "./api.js";
 import { button, iconButton } from "./controls.js";
 import { confirmDialog } from "./dialogs.js";
 import { append, el, focusOn, nameText, replace } from "./dom.js";
-import { act } from "./file-actions.js";
 import { formatBytes, formatClock, formatDuration, formatNumber } from "./format.js";
 import { files as fileTexts } from "./texts/files.js";
 import { dismiss, isActive, transferChanged, transfers } from "./transfers.js";
@@ -22,7 +23,7 @@ const wait = el("p", { class: "note is-warn", hidden: true });
 const toggle = el("button", { type: "button", class: "tray-toggle", "aria-controls": "transfers" });
 const said = el("p", { class: "visually-hidden", role: "status" });
 const clear = button("", { kind: "quiet", act: () => dismiss(someActive() ? listed().filter(isActive) : listed()) });
-const tray = el("section", { class: "tray", "aria-label": t.title, hidden: true },
+export const tray = el("section", { class: "tray", "aria-label": t.title, hidden: true },
   el("div", { class: "tray-head" }, toggle, clear), wait, list);
 
 let isBusy = false;
@@ -68,7 +69,7 @@ addEventListener("signout", (/** @type {CustomEvent} */ event) => {
 const listed = () => transfers.filter(({ isHidden }) => !isHidden);
 const someActive = () => listed().some(isActive);
 
-function open(isOpen) {
+export function open(isOpen) {
   toggle.setAttribute("aria-expanded", String(isOpen));
   list.hidden = !isOpen;
 }
@@ -77,7 +78,8 @@ function open(isOpen) {
 function foldLater() {
   clearTimeout(folding);
   folding = setTimeout(() => {
-    if (!listed().every(({ state, older }) => state === "done" && !older)) return undefined;
+    const isQuiet = listed().every(({ state, older }) => state === "done" && !older);
+    if (!isQuiet || tray.parentNode !== document.body) return undefined;
     if (tray.matches(":hover, :focus-within")) return foldLater();
     return open(false);
   }, STAY);
@@ -166,7 +168,7 @@ function rowOf(transfer) {
     const label = (isActive(transfer) ? t.cancel : t.dismiss)({ name: transfer.name });
     Object.assign(end, { title: label, ariaLabel: label });
     bar.hidden = shown !== "running";
-    const link = file && shown === "done" && el("a", { class: "cut", href: `/console/files/${file.id}` });
+    const link = file?.id && shown === "done" && el("a", { class: "cut", href: `/console/files/${file.id}` });
     replace(name, link ? append(link, nameText(file.filename)) : nameText(transfer.name));
   };
   update();
@@ -203,5 +205,6 @@ function headOf(reason, group) {
 
 /** Deletes the older one of two files of the same name. */
 async function replaceOlder(transfer) {
+  const { act } = await loaded(import("./file-actions.js"));
   if (await act("delete", [transfer.older])) transferChanged(Object.assign(transfer, { older: null }));
 }

@@ -17,8 +17,21 @@ export const MAX_WAITING = 1000;
 const MAX_BREAKS = 3;
 /** Milliseconds in which uploads that end bring lists of files up to date once. */
 const REFRESH = 1500;
-/** Refusals that the same file meets again: its size, its type, or its name. */
-const FINAL = [413, 415, 422];
+/** Refusals that the same file meets again: its link has ended, its size, its type, or its name. */
+const FINAL = [404, 413, 415, 422];
+/** Where the signed-in person's own files go. What `addUploads` is given in its place has the same members. */
+const OWN = {
+  path: "/uploads",
+  stored(transfer) {
+    findOlder(transfer);
+    refreshing ??= setTimeout(() => {
+      refreshing = null;
+      dispatchEvent(new Event("files"));
+    }, REFRESH);
+  },
+  why: (transfer, error) => (error.status === 507 ? whatIsFull(transfer, error) : null),
+  lookAgain: () => get("/auth/me"),
+};
 
 /** Why the queue waits and until when: `{ until, isLimit, end() }`, or `null`. */
 export let pause = null;
@@ -42,12 +55,15 @@ export function minutesLeft() {
 
 /**
  * Adds files to the queue, each for the folder `folderFor(file)`. Answers how many found no place in it. What is added
- * together may have the same name as another without being a new version of it.
+ * together may have the same name as another without being a new version of it. Other than to the person's own files
+ * they go `to` `{ path, isOpen, check(file), stored(transfer), why(transfer, error), lookAgain() }`: `check` fails
+ * where a file is known not to be taken, `stored` is told what has been, `why` may answer a better sentence for a
+ * refusal, and `lookAgain` asks the service for anything else, so that it says what it could not while a file arrived.
  */
-export function addUploads(files, folderFor) {
+export function addUploads(files, folderFor, to = OWN) {
   const taken = files.slice(0, Math.max(0, MAX_WAITING - unfinished().length));
   const batch = new Set();
-  addTransfers(taken.map((file) => uploadOf(file, folderFor(file), batch)));
+  addTransfers(taken.map((file) => uploadOf(file, { folder: folderFor(file), batch, to })));
   run();
   return files.length - taken.length;
 }
@@ -55,10 +71,10 @@ export function addUploads(files, folderFor) {
 /** A key of an upload: the service stores what is sent again with it once, so an answer that was lost does no harm. */
 const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((word) => word.toString(36)).join("-");
 
-/** An upload, where `batch` holds the ids of files that were added with it. */
-function uploadOf(source, folder, batch) {
+/** An upload, where `batch` in `target` holds the ids of files that were added with it. */
+function uploadOf(source, target) {
   const { name, size } = source;
-  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, folder, batch, name, size, moved: 0,
+  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, ...target, name, size, moved: 0,
     breaks: 0,
     cancel() {
       transfer.state = "failed";
@@ -91,21 +107,19 @@ async function send(transfer) {
   transferChanged(Object.assign(transfer, { state: "running", moved: 0, error: "", stop }));
   try {
     const file = await readable(transfer.source);
+    // What may have been stored before its answer was lost is the service's to judge.
+    if (!transfer.mayBeStored) await transfer.to.check?.(file);
     stop.signal.throwIfAborted();
     const progress = (moved) => {
       pace.bytes += Math.max(0, moved - transfer.moved);
       transferChanged(Object.assign(transfer, { moved }));
     };
-    const { key, folder } = transfer;
-    transfer.file = await upload(file, { key, folder, progress, signal: stop.signal });
+    const { key, folder, to: { path, isOpen } } = transfer;
+    transfer.file = await upload(file, { path, isOpen, key, folder, progress, signal: stop.signal });
     Object.assign(transfer, { state: "done", moved: transfer.size });
     transfer.batch.add(transfer.file.id);
     unreached = 0;
-    findOlder(transfer);
-    refreshing ??= setTimeout(() => {
-      refreshing = null;
-      dispatchEvent(new Event("files"));
-    }, REFRESH);
+    transfer.to.stored(transfer);
   } catch (error) {
     if (transfer.state === "running") await settle(transfer, error);
   }
@@ -141,19 +155,19 @@ export async function readable(source) {
 /** Decides what a failure means: the queue waits, or the file is marked with the reason. */
 async function settle(transfer, error) {
   if (error.status === 504 || (error.status === 0 && transfer.moved > 0)) transfer.breaks += 1;
+  transfer.mayBeStored ||= transfer.moved === transfer.size;
   if (error.reason === "KEY_REUSED") {
     // The file was changed after an attempt whose answer was lost, so it is another upload.
     Object.assign(transfer, { state: "waiting", moved: 0, key: newKey() });
   } else if (!isTemporary(error) || transfer.breaks === MAX_BREAKS) {
     if (FINAL.includes(error.status)) delete transfer.again;
-    Object.assign(transfer, { state: "failed", error: error.status === 507 ? await whatIsFull(transfer, error)
-      : sentenceOf(error) });
+    Object.assign(transfer, { state: "failed", error: await transfer.to.why(transfer, error) ?? sentenceOf(error) });
   } else {
     transferChanged(Object.assign(transfer, { state: "waiting", moved: 0 }));
     await waitFor(error);
     // A service that refuses a token while a file arrives may end the connection before its answer is read. It is asked
     // again without a file, so that the token is renewed, or the person signs in again, before the next attempt.
-    if (error.status !== 429) await get("/auth/me").catch(() => {});
+    if (error.status !== 429) await transfer.to.lookAgain().catch(() => {});
   }
 }
 

@@ -27,16 +27,16 @@ const CONSOLE: &str = include_str!("../console/index.html");
 const ASSETS: &[(&str, &str)] = files!("../console/"
     "account.js" "accounts.js" "api.js" "browser.js" "changes.js" "contents.js" "controls.js" "dialogs.js" "dom.js"
     "drops.js" "file-actions.js" "file-links.js" "file-list.js" "file-type.js" "folders.js" "format.js" "forms.js"
-    "frame.js" "icon.svg" "identity.js" "mail-token.js" "main.js" "marks.js" "pages.css" "pages/account-identity.js"
-    "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js" "pages/account-second-factor.js"
-    "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit.js" "pages/confirm.js"
-    "pages/deleted-files.js" "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/link.js" "pages/links.js"
-    "pages/oidc.js" "pages/public.js" "pages/register.js" "pages/reset.js" "pages/sign-in.js" "pages/stats.js"
-    "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js" "preview.js" "proof.js" "qr.js"
-    "router.js" "selection.js" "shared-files.js" "style.css" "tables.js" "tabs.js" "text-preview.js" "texts.js"
-    "texts/account.js" "texts/admin.js" "texts/confirmation.js" "texts/file-types.js" "texts/files.js"
-    "texts/identity.js" "texts/one-file.js" "texts/shared-files.js" "transfers.js" "tray.js" "uploads.js"
-    "user-agents.js" "view.js"
+    "frame.js" "icon.svg" "identity.js" "link-page.js" "mail-token.js" "main.js" "marks.js" "pages.css"
+    "pages/account-identity.js" "pages/account-leave.js" "pages/account-password.js" "pages/account-profile.js"
+    "pages/account-second-factor.js" "pages/account-sessions.js" "pages/account-tokens.js" "pages/audit.js"
+    "pages/confirm.js" "pages/deleted-files.js" "pages/file.js" "pages/files.js" "pages/forgotten.js" "pages/link.js"
+    "pages/links.js" "pages/oidc.js" "pages/public.js" "pages/register.js" "pages/reset.js" "pages/send.js"
+    "pages/sign-in.js" "pages/stats.js" "pages/user-new.js" "pages/user-profile.js" "pages/user.js" "pages/users.js"
+    "preview.js" "proof.js" "qr.js" "router.js" "selection.js" "shared-files.js" "style.css" "tables.js" "tabs.js"
+    "text-preview.js" "texts.js" "texts/account.js" "texts/admin.js" "texts/confirmation.js" "texts/file-types.js"
+    "texts/files.js" "texts/identity.js" "texts/one-file.js" "texts/send.js" "texts/shared-files.js" "transfers.js"
+    "tray.js" "uploads.js" "user-agents.js" "view.js"
 );
 
 /// Bytes of the hash in the paths: by 64 bits no two versions are the same by chance.
@@ -47,12 +47,13 @@ const PROVIDER_PAGE: &str = "/console/oidc";
 
 /// The pages on which people begin: path, module, and for those without a navigation the heading until it is known. All
 /// other paths of the console have that of the files, which is the first one of those who are signed in.
-const PAGES: [(&str, &str, Option<&str>); 8] = [
+const PAGES: [(&str, &str, Option<&str>); 9] = [
     ("/console", "pages/sign-in.js", Some("")),
     ("/console/files", "pages/files.js", None),
     ("/console/register", "pages/register.js", Some("Create an account")),
     ("/console/forgotten", "pages/forgotten.js", Some("Reset your password")),
     ("/console/link", "pages/link.js", Some("A file for you")),
+    ("/console/send", "pages/send.js", Some("Send files")),
     ("/console/reset", "pages/reset.js", Some("Choose a password")),
     ("/console/confirm", "pages/confirm.js", Some("Confirm your e-mail address")),
     (PROVIDER_PAGE, "pages/oidc.js", Some("Sign in")),
@@ -159,7 +160,8 @@ fn console(config: &Config, assets: &str, module: &'static str, heading: Option<
     let service = service.to_string().replace('<', "\\u003c");
     let html = CONSOLE.replace("{preloads}", &preloads).replace("{assets}", assets);
     let html = html.replace("{hidden}", if heading.is_some() { "" } else { "hidden" });
-    let html = html.replace("{class}", if module == "pages/link.js" { "is-link" } else { "" });
+    let is_link = ["pages/link.js", "pages/send.js"].contains(&module);
+    let html = html.replace("{class}", if is_link { "is-link" } else { "" });
     html.replace("{heading}", heading.unwrap_or_default()).replace("{service}", &service)
 }
 

@@ -251,7 +251,7 @@ mod tests {
         {
             assert_eq!(found(path).as_deref(), Some(HOME), "{path}");
         }
-        for path in ["/console", "/console/link"] {
+        for path in ["/console", "/console/link", "/console/send"] {
             assert_eq!(found(path).as_deref(), Some(path));
         }
     }

@@ -335,6 +335,7 @@ def test_nothing_is_said_to_come_by_mail_where_the_service_sends_none(page, star
 def test_a_page_shows_its_title_and_names_its_modules_before_any_of_them_arrives(page):
     places = "return ['.brand', 'h1'].map(part => document.querySelector(part).getBoundingClientRect().y)"
     for path, heading in (("/console", ""), ("/console/link#x", "A file for you"),
+                          ("/console/send#x", "Send files"),
                           ("/console/reset", "Choose a password"), ("/console/register", "Create an account"),
                           ("/console/confirm", "Confirm your e-mail address"),
                           ("/console/forgotten", "Reset your password")):

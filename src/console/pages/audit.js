@@ -110,7 +110,8 @@ function sentenceOf(event) {
   return [actorOf(event), ` ${did}`, rest.map((words) => [subjectOf(event), words])];
 }
 
-function wordsOf({ action, outcome, actor_id: actor, details: { old, new: now } }) {
+function wordsOf({ action, outcome, actor_id: actor, details: { old, new: now, upload_to: target } }) {
+  if (target) return t.upload_links[action];
   if (old?.is_active !== now?.is_active) return now.is_active ? t.activated : t.deactivated;
   if (action === "password.reset_request" && actor) return t.link_sent;
   const [, did = action, tried = did] = t.actions[action] ?? [];
@@ -135,10 +136,11 @@ function actorOf({ actor_id: id }) {
 
 /** In sums and in what happened to one's own sessions, tokens and account the subject is the actor. */
 function subjectOf({ action, actor_id: actor, subject_type: type, subject_id: id, details }) {
-  const { filename, count, files, folder } = details;
+  const { filename, count, files, folder, upload_to: target } = details;
   if (!id) return t.unknown;
   if (filename) return el("span", { title: id }, nameText(filename));
-  if (type === "link") return folder ? nameText(folder) : t.files({ count: formatNumber(files) });
+  const place = folder ?? target;
+  if (type === "link") return place ? nameText(place) : t.files({ count: formatNumber(files ?? count) });
   if (type === "file") return el("span", {}, t.subjects.file, " ", el("code", { title: id }, shortId(id)));
   if (type === "user" && id !== actor) return accountLink(id);
   return count && action.startsWith("file.") ? t.files({ count: formatNumber(count) }) : t.self;

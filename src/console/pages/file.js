@@ -111,7 +111,7 @@ function factsOf(file) {
       bytes: formatNumber(file.file_size) })})`),
     file.folder && fact(t.folder, el("a", {
       href: `/console/files?${new URLSearchParams({ folder: file.folder })}` }, nameText(file.folder))),
-    fact(t.uploaded, timeText(file.upload_date)),
+    fact(t.uploaded, timeText(file.upload_date), file.received_by && ` (${t.received})`),
     file.updated_at !== file.upload_date && fact(t.changed, timeText(file.updated_at)),
     file.original_filename !== file.filename && fact(t.sent_as, nameText(file.original_filename)),
   ];

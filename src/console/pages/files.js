@@ -3,13 +3,12 @@
 import { currentUser, get, loaded, service, setCurrentUser } from "../api.js";
 import { button, buttonLink, iconButton, pageHead } from "../controls.js";
 import { el, nameText, replace } from "../dom.js";
-import { filesIn, takeDrops } from "../drops.js";
+import { takeUploads } from "../drops.js";
 import { act, patiently } from "../file-actions.js";
 import { fileList, isFiltered, momentCell, nameCell } from "../file-list.js";
 import { hasPreview } from "../file-type.js";
-import { folderLink, folderOf, folderPlace, join, newFolder, takeMoves } from "../folders.js";
+import { folderLink, folderOf, folderPlace, join, newFolder, takeMoves, whole } from "../folders.js";
 import { formatBytes, formatNumber } from "../format.js";
-import { notify } from "../frame.js";
 import { typeName } from "../texts/file-types.js";
 import { files as fileTexts } from "../texts/files.js";
 import { addUploads } from "../uploads.js";
@@ -19,8 +18,7 @@ const t = fileTexts.list;
 const listOf = new Intl.ListFormat("en", { type: "conjunction" });
 
 export function show(context) {
-  const chooser = chooserOf(addFiles);
-  const trees = chooserOf(addFolders, { webkitdirectory: true });
+  const { files: chooser, tree: trees } = takeUploads(addFiles, context.leaving);
   const choose = () => chooser.click();
   const room = el("div", { class: "room" });
   const upload = button(t.upload, { kind: "primary", drawing: "upload", act: choose });
@@ -43,13 +41,13 @@ export function show(context) {
     where: (query) => whereOf(folderOf(query), isFiltered(query)),
     mayBeNone: () => folderOf() === "/" && !(currentUser()?.stats?.total_uploads > 0),
   });
-  takeDrops({ takeFiles: addFiles, takeFolders: addFolders }, context.leaving);
   showRoom(room, context.leaving);
   const more = "webkitdirectory" in trees
     && button(t.folder, { kind: "quiet upload-folder", act: () => trees.click() });
   const deleted = service.trashDays > 0 && buttonLink(t.deleted, "/console/files/deleted", { kind: "quiet" });
   const fresh = button(fileTexts.folders.new, { kind: "quiet", on: { click: newFolder } });
-  const head = pageHead(t.title, { actions: [deleted, fresh, more, upload] });
+  const ask = button(t.ask, { kind: "quiet", on: { click: askForFiles } });
+  const head = pageHead(t.title, { actions: [deleted, fresh, ask, more, upload] });
   const content = el("div", { class: "with-tree" }, folders.tree, el("div", {}, folders.way, list.element));
   const filesOf = (target) => {
     const file = fileOf.get(target.closest?.("tr")?.querySelector("th a"));
@@ -68,34 +66,13 @@ export function show(context) {
 /** What is listed: what lies in a folder, and of what is searched also what lies below it. */
 const whereOf = (folder, isSearch) => (!isSearch ? { folder } : folder === "/" ? {} : { below: folder });
 
-/** A field that gives what is chosen with it to `take(files)`. It is clicked for its dialog, and not shown. */
-function chooserOf(take, options) {
-  const chooser = el("input", { type: "file", multiple: true, hidden: true, ...options });
-  chooser.addEventListener("change", () => {
-    take([...chooser.files]);
-    chooser.value = "";
-  });
-  return chooser;
-}
+/** Makes a link by which others send files into the present folder. */
+const askForFiles = async () => (await loaded(import("../file-links.js"))).receive(whole(folderOf())[0]);
 
-/**
- * Uploads files into the present folder, those that lie in `folders` below it, and says how many there are that cannot
- * be, with those that were `left` out before.
- */
-function addFiles(files, { left = {}, folders = new Map() } = /** @type {any} */ ({})) {
+/** Uploads files into the present folder, those that lie in `folders` below it; answers how many found no place. */
+function addFiles(files, folders) {
   const present = folderOf();
-  const folderFor = (file) => (folders.get(file) ?? []).reduce(join, present);
-  const all = { ...left, many: (left.many ?? 0) + addUploads(files, folderFor) };
-  const limit = formatBytes(service.fileBytes);
-  const part = ([why, n]) => t.left[why]({ n, count: formatNumber(n), limit });
-  const parts = Object.entries(all).filter(([, n]) => n > 0).map(part);
-  if (parts.length) notify(t.left_out({ parts: parts.join(", ") }), { stays: true });
-}
-
-async function addFolders(items) {
-  const owner = currentUser().id;
-  const { files, ...found } = await filesIn(items);
-  if (currentUser()?.id === owner) addFiles(files, found);
+  return addUploads(files, (file) => (folders.get(file) ?? []).reduce(join, present));
 }
 
 const COLUMNS = [

@@ -20,6 +20,8 @@ export const files = {
     uploaded: "Uploaded",
     actions: "Actions",
     public: "Everyone signed in here",
+    received: "Received",
+    ask: "Ask for files",
     look: ({ name }) => `Preview ${name}`,
     link: ({ name }) => `Link to ${name}`,
     download: ({ name }) => `Download ${name}`,
@@ -151,8 +153,8 @@ export const files = {
     end: { label: "End", doing: (what) => `Ending ${what}`, done: "ended", one: "this link",
       said: ({ what, n, one }) => (one ? "The link has ended." : `${what} ${plural(n, "has", "have")} ended.`),
       many: ({ count }) => `${count} links`, title: (what) => `End ${what}?`,
-      text: ({ one, until }) => (one ? ` can be opened by this link until ${until}. It will stop working.`
-        : "They will stop working.") },
+      text: ({ one, until }) => (!one ? "They will stop working."
+        : ` ${one.upload_to ? "takes files" : "can be opened"} by this link until ${until}. It will stop working.`) },
     restore: { label: "Restore", doing: (what) => `Restoring ${what}`, done: "restored",
       gone: "Files that are no longer kept cannot be restored." },
     delete: { label: "Delete", doing: (what) => `Deleting ${what}`, done: "deleted",
