@@ -18,9 +18,11 @@ pub fn document(config: &Config, has_path: impl Fn(&str) -> bool) -> String {
         document["servers"] = json!([{ "url": url }, { "url": "/" }]);
     }
     let types: Vec<_> = config.allowed_upload_types.iter().collect();
-    let upload = &mut document["paths"]["/api/v1/uploads"]["post"]["requestBody"]["content"];
-    let file = &mut upload["multipart/form-data"]["encoding"]["file"];
-    file["contentType"] = types.join(", ").into();
+    for path in ["/api/v1/uploads", "/api/v1/links/{token}/files"] {
+        let upload = &mut document["paths"][path]["post"]["requestBody"]["content"];
+        let file = &mut upload["multipart/form-data"]["encoding"]["file"];
+        file["contentType"] = types.join(", ").into();
+    }
     drop_paths(&mut document, has_path);
     add_patch(&mut document);
     if config.provider.is_none() {
@@ -114,7 +116,7 @@ fn drop_provider_codes(document: &mut Value) {
 fn drop_parameters(document: &mut Value) {
     let is_used = |parameter: &Value| {
         let name = parameter["name"].as_str().or(parameter["$ref"].as_str()).unwrap_or_default();
-        let ignored = ["deleted", "permanently", "Idempotency-Key", "folder", "below"];
+        let ignored = ["deleted", "permanently", "Idempotency-Key", "folder", "below", "received"];
         !ignored.iter().any(|ignored| name.ends_with(ignored))
     };
     for (_, item) in members(&mut document["paths"]) {
