@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
 use super::{Answer, Credentials, Request, Server};
@@ -121,39 +120,6 @@ impl Server {
             .and_then(|()| stream.write_all(body))
             .expect("the beginning is sent");
         stream
-    }
-
-    /// Makes all accounts old enough to ask for files.
-    pub fn settle(&self) {
-        self.database.run("UPDATE users SET created_at = created_at - interval '8 days'");
-    }
-
-    /// Makes a link to send files by, and returns its path.
-    #[track_caller]
-    pub fn ask_for_files(&self, sender: impl Credentials, mut body: Value) -> String {
-        if body["upload_to"].is_null() {
-            body["upload_to"] = json!("/in");
-        }
-        let answer = self.post("/links", sender, body).expect(201);
-        answer.json()["url"].as_str().expect("a path").to_owned()
-    }
-
-    /// A request that sends a form by a link.
-    pub fn send_request(&self, link: &str, form: Form) -> Request {
-        let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
-        let request = self.request_at_root("POST", &format!("{link}/files"));
-        request.header("Content-Type", &content_type).body(form.bytes())
-    }
-
-    /// Sends a text by a link.
-    pub fn send_file(&self, link: &str, name: &str, content: &[u8]) -> Answer {
-        self.send_request(link, file_form(name, "text/plain", content)).send()
-    }
-
-    /// What a link to send files by says of itself.
-    #[track_caller]
-    pub fn about_link(&self, link: &str) -> Value {
-        self.open_link(&format!("{link}?about=true")).expect(200).json()
     }
 }
 

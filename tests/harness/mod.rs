@@ -21,6 +21,7 @@ mod process;
 mod received_mail;
 mod request;
 mod second_factor;
+mod sending;
 mod server;
 mod smtp;
 mod store_proxy;

@@ -217,10 +217,6 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 21] = [
         0,
         |w, user| w.api.post("/links", &user.own, json!({"upload_to": "/"})),
     ),
-    ("a file by a link, by the link's end", NO_LINK, 404, NO_SUCH_LINK, UPLOADED, 0, send),
-    ("a file by a link, by a new password", NEW_PASSWORD_SET, 404, NO_SUCH_LINK, UPLOADED, 0, send),
-    ("a file by a link, by a deactivation", INACTIVE, 404, NO_SUCH_LINK, UPLOADED, 0, send),
-    ("a file by a link, by a deletion", DELETED, 404, NO_SUCH_LINK, UPLOADED, 0, send),
     ("an upload, by the owner's deletion", DELETED, 401, UNUSABLE, UPLOADED, 0, |w, user| {
         let before = w.api.data.contents().len();
         let answer = w.api.upload(&user.own, "b.txt", "b");
@@ -228,6 +224,10 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 21] = [
         assert_eq!(after, before, "contents, of an upload by the owner's deletion: {answer:?}");
         answer
     }),
+    ("a file by a link, by the link's end", NO_LINK, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("a file by a link, by a new password", NEW_PASSWORD_SET, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("a file by a link, by a deactivation", INACTIVE, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("a file by a link, by a deletion", DELETED, 404, NO_SUCH_LINK, UPLOADED, 0, send),
     ("a second factor, by a new password", NEW_VERSION, 401, INVALID, NO_FACTOR, 1, |w, user| {
         confirm(w, user).has(json!({"reason": "SESSION_ENDED"}))
     }),

@@ -1,35 +1,9 @@
 //! Links by which anyone sends files to a folder: how they are made, what whoever has one can do, and what is told.
 
 use std::io::Write;
-use std::net::TcpStream;
 
 use crate::files::uploads_under_way::under_way;
 use crate::harness::*;
-
-impl Server {
-    /// Starts a service with a user who may ask for files.
-    pub fn with_settled(settings: &[(&str, &str)], name: &str) -> (Server, Tokens) {
-        let (api, [user]) = Server::with_users(settings, [name]);
-        api.settle();
-        (api, user)
-    }
-
-    /// Begins to send a text of so many bytes by a link, from a client that a trusted proxy names, and stops before its
-    /// last byte. Returns what is left to send.
-    pub fn begin_send(&self, link: &str, from: &str, length: usize) -> (TcpStream, Vec<u8>) {
-        let mut form = file_form("late.txt", "text/plain", &vec![b'x'; length]).bytes();
-        let rest = form.split_off(form.len() - BOUNDARY.len() - 9);
-        let mut stream = TcpStream::connect(&self.address).expect("a connection");
-        let head = format!(
-            "POST {link}/files HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: {from}\r\n\
-             Content-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n",
-            form.len() + rest.len()
-        );
-        let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&form));
-        sent.expect("the beginning is sent");
-        (stream, rest)
-    }
-}
 
 #[test]
 fn a_link_to_send_files_by_is_made_shown_and_ended() {
