@@ -25,8 +25,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("POST", ["links"]) => at("/links", SignedIn(handlers::create_for)),
         ("DELETE", ["links", _]) => at("/links/{token}", SignedIn(handlers::end)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(download::open)).limit(Links).without_key(),
-        // Whose bucket it counts in is known once the link is found.
-        ("POST", ["links", _, "files"]) => at("/links/{token}/files", Anyone(sending::receive)).unlimited().without_key(),
+        // Once its link is found, a request counts for that.
+        ("POST", ["links", _, "files"]) => at("/links/{token}/files", Anyone(sending::receive)).limit(Links).without_key(),
         // What may follow is the name under which programs save what they download, or one of several files, and then
         // that.
         ("GET", ["links", _, file, name @ ..]) if name.is_empty() || name.len() == 1 && rules::uuid(file).is_ok() =>

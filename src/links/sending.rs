@@ -22,6 +22,7 @@ use serde_json::json;
 use super::handlers::token_hash;
 use super::outcome::{ended, to_page};
 use super::statements::{self, LinkHash, LinkToSend};
+use crate::auth::token_bucket::Taken;
 use crate::error::Error;
 use crate::files::handlers::{SendingLink, replayed, store};
 use crate::http::client_address::first_bits;
@@ -74,10 +75,9 @@ fn bytes_left(link: &LinkToSend) -> u64 {
 pub fn receive(context: &mut RequestContext) -> Result<Response, Error> {
     let hash = token_hash(context.path_params.first().map_or("", |param| &param.text));
     let network = first_bits(context.client, 24, 48);
-    let taken = limits::take(context, Limit::Links, Caller::Anonymous)?;
     let found = statements::find_to_send(&context.db, &hash);
     let link = found.map_err(|error| ended(context, error))?;
-    taken.give_back();
+    context.taken.take().into_iter().for_each(Taken::give_back);
     context.limit = None;
     limits::take(context, Limit::Upload, Caller::Sending(link.id, network))?;
     // Keys of different networks are different ones.

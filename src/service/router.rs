@@ -224,6 +224,7 @@ mod tests {
         let of_provider = of_provider.into_iter().filter(|_| cfg!(feature = "oidc"));
         let by_browsers = of_links.into_iter().chain(of_provider);
         expected.extend(by_browsers.map(|path| format!("GET /api/v1{path}")));
+        expected.insert("POST /api/v1/links/{token}/files".to_owned());
         assert_eq!(names(|line| !line.needs_api_key), expected);
     }
 
