@@ -195,8 +195,9 @@ fn each_bad_field_is_told_and_harms_no_other_request() {
         for endpoint in endpoints.split(", ") {
             let (method, path) = endpoint.split_once(' ').expect("a method and a path");
             let path = path.replace("{file}", &file).replace("{user}", root.id());
-            // The core build lacks some of them.
-            if Operation::of_request(&document, method, &format!("/api/v1{path}")).is_none() {
+            // The core build lacks some of them, and there the word `zip` is no id.
+            let operation = Operation::of_request(&document, method, &format!("/api/v1{path}"));
+            if operation.is_none() || path.ends_with("/zip") && !has_extras() {
                 assert!(!has_extras(), "{endpoint}");
                 continue;
             }
