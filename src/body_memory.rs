@@ -44,6 +44,9 @@ pub trait Client: Send + Sync {
     fn evict(&self, since: Instant);
     /// Whether the connection was closed, so that its thread is about to free its room.
     fn is_evicted(&self) -> bool;
+    /// Ends the wait for the body of the present request, which can still be answered.
+    #[cfg_attr(not(feature = "extras"), expect(dead_code, reason = "only extras end waits"))]
+    fn stop_reading(&self) {}
 }
 
 /// The budget, which all requests share.
@@ -166,6 +169,14 @@ impl Room {
     /// Says for whom the bytes count that are taken from now on.
     pub fn count_for(&self, owner: Owner) {
         *lock(&self.owner) = owner;
+    }
+
+    /// Ends the wait for the body of the connection's present request, which can still be answered.
+    #[cfg(feature = "extras")]
+    pub fn stop_reading(&self) {
+        if let Some(room) = lock(&self.memory.state).rooms.get(&self.number) {
+            room.client.stop_reading();
+        }
     }
 
     /// Waits until no other large request is parsed.

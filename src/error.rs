@@ -2,6 +2,8 @@
 //! a word for programs, the message that people see, and a hint about what they can do.
 
 mod explanation;
+#[cfg(feature = "extras")]
+pub mod partial;
 mod table;
 
 use std::borrow::Cow;
@@ -57,12 +59,6 @@ impl FieldError {
     /// The error of a request whose body as a whole has this problem.
     pub fn of_body(problem: Problem) -> Error {
         Error::Invalid(vec![FieldError { location: FieldLocation::Body, field: None, problem }])
-    }
-
-    /// The error of a request whose header has this problem.
-    pub fn of_header(name: &'static str, problem: Problem) -> Error {
-        let location = FieldLocation::Header;
-        Error::Invalid(vec![FieldError { location, field: Some(name), problem }])
     }
 }
 

@@ -46,6 +46,8 @@ mod links;
 #[cfg(feature = "oidc")]
 mod openid;
 #[cfg(feature = "extras")]
+mod partial;
+#[cfg(feature = "extras")]
 mod personal_tokens;
 #[cfg(feature = "oidc")]
 mod provider;

@@ -73,6 +73,7 @@ BEGIN
     IF NEW.is_deleted THEN
         DELETE FROM sign_in_networks WHERE user_id = NEW.id;
         DELETE FROM idempotency_keys WHERE sender_id = NEW.id;
+        DELETE FROM partial_uploads WHERE user_id = NEW.id;
     END IF;
     RETURN NULL;
 END

@@ -249,7 +249,8 @@ DECLARE
     usage bigint := (SELECT sum(disk_usage) FROM storage_shards);
 BEGIN
     IF usage + more > quota THEN
-        usage := (SELECT coalesce(sum(disk_usage), 0) FROM users
+        usage := (SELECT coalesce(sum(u.disk_usage + (SELECT coalesce(sum(p.disk_usage), 0) FROM partial_uploads p
+                                                      WHERE user_id = u.id)), 0) FROM users u
                   WHERE created_at > now() - interval '7 days' AND is_self_registered);
     END IF;
     RETURN usage;

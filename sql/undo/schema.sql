@@ -101,8 +101,8 @@ DECLARE
     max_files bigint;
     is_exact boolean := false;
 BEGIN
-    SELECT most_bytes - total_storage_used, least(most_files - total_uploads, 10000)
-    INTO room, max_files FROM users WHERE id = of_user;
+    SELECT most_bytes - total_storage_used - kept.bytes, least(most_files - total_uploads - kept.files, 10000)
+    INTO room, max_files FROM users, reserved(of_user, NULL) kept WHERE id = of_user;
     LOOP
         fitting := '{}';
         bytes := 0;
@@ -140,9 +140,9 @@ BEGIN
 END
 $$;
 
--- Deletes those of these files that the user has, as files/delete.sql does with one, so that the changes are in the order
--- of `ids`. Of what the user has deleted, at most 1,000 files make room; db/removals/make_room_of_user takes the others.
--- The caller has locked the user's row. Returns the ids of those that are deleted, in their order.
+-- Deletes those of these files that the user has, as files/delete.sql does with one, so that the changes are in the
+-- order of `ids`. Of what the user has deleted, at most 1,000 files make room; db/removals/make_room_of_user takes the
+-- others. The caller has locked the user's row. Returns the ids of those that are deleted, in their order.
 -- A plan for any ids could read all files of a user who has many.
 CREATE FUNCTION delete_files(of_user uuid, ids uuid[], is_restorable boolean, most_bytes bigint, most_files bigint,
                              most_remembered bigint)

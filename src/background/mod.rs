@@ -3,6 +3,8 @@
 //! looks up the accounts of password resets, marks the sessions that ended together, writes the events that stand for
 //! many changes, adds up the rows of totals, and removes expired records, and those of deleted users and files.
 
+#[cfg(feature = "extras")]
+mod abandoned;
 pub mod failures;
 mod outbox;
 pub mod sweep;
@@ -25,6 +27,9 @@ use crate::storage::Storage;
 
 /// How often expired records and contents without a record are looked for.
 const SWEEP_PERIOD: Duration = Duration::from_secs(3600);
+/// How often uploads that have ended are looked for.
+#[cfg(feature = "extras")]
+const LOOK_PERIOD: Duration = Duration::from_secs(60);
 /// How often the threads look for work without being woken. Other processes, which cannot wake it, leave work in the
 /// same database. A task that failed is tried again after this time too.
 const POLL_PERIOD: Duration = Duration::from_secs(5);
@@ -118,6 +123,10 @@ fn content_tasks() -> Vec<Task> {
         task("contents of deleted files", Duration::ZERO, MAX_CONTENTS,
             |work, limit| sweep::remove_deleted(&work.storage, &work.db, work.config.trash_days, limit)),
         task("contents without a record", SWEEP_PERIOD, 1, |work, _| sweep::run(work)),
+        #[cfg(feature = "extras")]
+        task("uploads whose time is over", LOOK_PERIOD, MAX_BATCH, abandoned::expire),
+        #[cfg(feature = "extras")]
+        task("bytes of no upload", LOOK_PERIOD, 1, |work, _| abandoned::sweep(work)),
     ]
 }
 

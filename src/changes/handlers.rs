@@ -51,7 +51,7 @@ pub fn list(context: &mut RequestContext, user: &SignedIn) -> Result<Response, E
         let timeout = Duration::from_secs(wait.unsigned_abs());
         // While it waits it holds nothing of that either.
         context.request.body.resize_room(0)?;
-        is_refused = !context.app.waiters.wait(waiter, timeout);
+        is_refused = !context.app.extras.waiters.wait(waiter, timeout);
         if !is_refused {
             let outcome = read();
             // It is not for those whose session or token has ended meanwhile.

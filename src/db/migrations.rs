@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// The version of the first schema that has migrations to later ones. While there are none, it is the version that
 /// [`SCHEMA`] makes.
-const OLDEST_VERSION: i32 = 44;
+const OLDEST_VERSION: i32 = 45;
 
 /// What a database that was made by [`SCHEMA`] records in the place of the migrations that are in it.
 const NEW_SCHEMA: &str = "schema";
@@ -41,12 +41,12 @@ fn newest_version(migrations: &[Migration]) -> i32 {
 /// The schema, in the order in which its parts name each other: a file of the folder of each feature, with its tables,
 /// functions and triggers. The last one says what a change of an account ends in the tables of the others.
 #[rustfmt::skip]
-const SCHEMA: [&str; 15] = [
+const SCHEMA: [&str; 16] = [
     sql!("db/schema"), sql!("accounts/schema"), sql!("sign_in/schema"),
     sql!("second_factor/schema"), sql!("mail/schema"), sql!("personal_tokens/schema"),
     sql!("files/schema"), sql!("undo/schema"), sql!("changes/schema"),
     sql!("folders/schema"), sql!("repeats/schema"), sql!("provider/schema"), sql!("links/schema"),
-    sql!("audit/schema"), sql!("accounts/ends"),
+    sql!("partial/schema"), sql!("audit/schema"), sql!("accounts/ends"),
 ];
 
 /// Says why a database or a backup with this version of the schema cannot be upgraded, to follow "the database has";

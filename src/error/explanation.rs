@@ -54,7 +54,7 @@ errors! {
         "The personal access token is read-only. Send another token.");
     /// The request has a personal access token of scope `upload`, and is no upload.
     UploadToken => row(403, "UPLOAD_TOKEN", "Not enough permissions",
-        "The personal access token is accepted for POST /api/v1/uploads only. Send another token.");
+        "The personal access token is accepted for uploads only. Send another token.");
     /// An administrator would take their own second factor away, without the password and a code.
     OwnSecondFactor => row(403, "OWN_SECOND_FACTOR", "Not enough permissions",
         "DELETE /api/v1/auth/second-factor disables your own, with the password and a code.");
@@ -307,6 +307,9 @@ errors! {
     /// The file would exceed a quota, or the disk is full.
     StorageFull => row(507, "STORAGE_FULL", "Storage quota exceeded",
         "Files that are no longer needed can be deleted, and the operator can be asked for more space.");
+    /// An upload that comes in several requests cannot go on like this.
+    #[cfg(feature = "extras")]
+    Partial(error: super::partial::PartialError) => error.explain();
     /// There is no such file.
     FileNotFound => row(404, "FILE_NOT_FOUND", "File not found", "GET /api/v1/uploads lists your files.");
     /// The sender of the request may not do this.

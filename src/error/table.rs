@@ -49,10 +49,10 @@ macro_rules! errors {
         }
 
         impl $enum {
-            #[allow(unused_variables, reason = "not every row tells the values of its error")]
+            #[allow(unused_variables, unused_doc_comments, reason = "rows need not tell all of an error")]
             fn explanation(&self) -> Explanation {
                 match self {
-                    $($enum::$name $(($value))? $({ $($field),+ })? => $row,)+
+                    $($(#[$meaning])+ $enum::$name $(($value))? $({ $($field),+ })? => $row,)+
                 }
             }
         }

@@ -17,7 +17,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, path) {
         ("GET", ["uploads"]) => at("/uploads", SignedIn(handlers::list)),
         ("POST", ["uploads"]) => at("/uploads", SignedIn(handlers::create)).limit(Upload),
-        (_, ["uploads", "delete" | "public" | "restore" | "update" | "zip", ..]) => return None, // These are no ids.
+        // These are no ids.
+        (_, ["uploads", "delete" | "partial" | "public" | "restore" | "update" | "zip", ..]) => return None,
         ("GET", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::show)),
         ("PUT", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::update)),
         ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::delete)),

@@ -98,6 +98,7 @@ fn insert_many(
         &each(files, |file| &*file.folder),
         &each(files, |file| file.crc32.cast_signed()),
         &each(files, |file| file.link),
+        &each(files, |file| file.partial),
     ];
     match files.len() {
         1 => db.write(sql!("files/insert_many"), params),

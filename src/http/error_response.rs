@@ -53,6 +53,8 @@ fn with_headers(error: &Error, body: &Value) -> Response {
             .with_header("Retry-After", retry_after.to_string())
             .with_header("X-RateLimit-Retry-After", retry_after.to_string()),
         Error::LinkEnded { .. } => response.with_header("Vary", "Accept"),
+        #[cfg(feature = "extras")]
+        Error::Partial(it) => it.headers().fold(response, |all, (n, v)| all.with_header(n, v)),
         // In a response it says which codings requests may have (RFC 7694).
         Error::EncodingNotSupported => response.with_header("Accept-Encoding", "identity"),
         Error::RangeNotSatisfiable(length) => {

@@ -25,7 +25,7 @@ use crate::request::context::RequestContext;
 use crate::request::identity::{SignedIn, json_body};
 
 /// What is encoded in a segment of a path: all but the unreserved characters (RFC 3986, 2.3).
-const PATH_SEGMENT: &AsciiSet =
+pub const PATH_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// How long a link works, in minutes, up to thirty days, and how long if the request for it does not say.

@@ -1,10 +1,10 @@
-//! Links to a file, to several, or to a folder: whoever has a link can download the files, without an account. And links
-//! by which anyone can send files to a folder.
+//! Links to a file, to several, or to a folder: whoever has a link can download the files, without an account. And
+//! links by which anyone can send files to a folder.
 
 mod download;
-mod handlers;
+pub mod handlers;
 mod outcome;
-mod sending;
+pub mod sending;
 mod several;
 mod statements;
 
@@ -17,7 +17,7 @@ use crate::request::limits::Limit::Links;
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
-        (_, ["uploads", "restore", ..]) => return None, // The word is no id.
+        (_, ["uploads", "restore" | "partial", ..]) => return None, // The words are no ids.
         ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::list)),
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),
@@ -26,7 +26,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
         ("DELETE", ["links", _]) => at("/links/{token}", SignedIn(handlers::end)),
         ("GET", ["links", _]) => at("/links/{token}", Anyone(download::open)).limit(Links).without_key(),
         // Once its link is found, a request counts for that.
-        ("POST", ["links", _, "files"]) => at("/links/{token}/files", Anyone(sending::receive)).limit(Links).without_key(),
+        ("POST", ["links", _, "files"]) =>
+            at("/links/{token}/files", Anyone(sending::receive)).limit(Links).without_key(),
         // What may follow is the name under which programs save what they download, or one of several files, and then
         // that.
         ("GET", ["links", _, file, name @ ..]) if name.is_empty() || name.len() == 1 && rules::uuid(file).is_ok() =>

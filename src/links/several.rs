@@ -49,7 +49,7 @@ pub fn open(
 /// Waits for the turn of a list of many files.
 fn turn(context: &RequestContext, found: &FoundLink) -> Result<ListPermits, Error> {
     let (network, timeout) = (context.limited_network(), context.app.config.database_timeout);
-    context.app.link_permits.list(found.link_id, network, timeout)
+    context.app.extras.link_permits.list(found.link_id, network, timeout)
 }
 
 /// A page of the files of a link, with the number and the bytes of all.

@@ -158,6 +158,8 @@ pub struct NewFile {
     pub link: Option<Uuid>,
     /// The idempotency key of the request.
     pub key: Option<String>,
+    /// The upload in several requests that is complete by this.
+    pub partial: Option<Uuid>,
 }
 
 impl NewFile {

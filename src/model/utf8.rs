@@ -3,12 +3,12 @@
 use memchr::memchr;
 
 /// Looks at bytes that come in pieces of any length, which may end within a character.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Utf8Check {
     /// The first bytes of a character, three at most, of which the last ones have not come yet.
-    cut: Vec<u8>,
+    pub cut: Vec<u8>,
     /// Whether something has come that no text in UTF-8 holds.
-    is_broken: bool,
+    pub is_broken: bool,
 }
 
 impl Utf8Check {

@@ -4,7 +4,7 @@ mod statements;
 
 pub use statements::find;
 
-use crate::error::{Error, FieldError, KEY_REUSED};
+use crate::error::{Error, FieldError, FieldLocation, KEY_REUSED, Problem};
 use crate::http::request::Request;
 use crate::model::file::{File, KeyedUpload, NewFile};
 use crate::model::problems::value_error;
@@ -74,4 +74,12 @@ pub fn first_file(upload: &NewFile, first: &KeyedUpload) -> Result<File, Error> 
         received_by: upload.link,
         version: 1,
     })
+}
+
+impl FieldError {
+    /// The error of a request whose header has this problem.
+    pub fn of_header(name: &'static str, problem: Problem) -> Error {
+        let location = FieldLocation::Header;
+        Error::Invalid(vec![FieldError { location, field: Some(name), problem }])
+    }
 }

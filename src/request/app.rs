@@ -5,12 +5,8 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-#[cfg(feature = "extras")]
-use super::link_permits::LinkPermits;
 use super::permits::Permits;
 use super::sessions::SessionLookups;
-#[cfg(feature = "extras")]
-use super::waiters::Waiters;
 use crate::auth::failure_channel::FailureChannel;
 use crate::auth::jwt::{Claims, SigningKeys, TokenType};
 use crate::auth::password::PasswordHasher;
@@ -56,9 +52,7 @@ pub struct App {
     pub provider: Option<Provider>,
     pub permits: Permits,
     #[cfg(feature = "extras")]
-    pub link_permits: LinkPermits,
-    #[cfg(feature = "extras")]
-    pub waiters: Arc<Waiters>,
+    pub extras: super::extras::Extras,
     /// The token buckets of all rate limits.
     pub buckets: Buckets,
     pub metrics: Metrics,
@@ -97,9 +91,7 @@ impl App {
             // One connection is left for everything else, if there are more.
             permits: Permits::new(cores.min(db.pool.max_open() - 1).max(1)),
             #[cfg(feature = "extras")]
-            link_permits: LinkPermits::new(),
-            #[cfg(feature = "extras")]
-            waiters: Arc::new(Waiters::new()),
+            extras: super::extras::Extras::new(),
             buckets: Buckets::new(),
             metrics,
             // The service has written to the database before it listens. The database's own timeout ends each attempt.

@@ -155,6 +155,14 @@ impl Endpoint {
         Endpoint { name: EndpointName { method, prefix, ..self.name }, path_params, ..self }
     }
 
+    /// Whether a file is uploaded by it, in one request or in several.
+    fn is_upload(&self) -> bool {
+        matches!(
+            (self.name.method, self.name.template),
+            ("POST", "/uploads" | "/uploads/partial") | (_, "/uploads/partial/{upload_id}")
+        )
+    }
+
     /// Fails with [`Error::NotPermitted`] if a request with this credential may not use the endpoint. A read-only token
     /// is accepted for `GET`, and so for `HEAD`, which has the same endpoint.
     pub fn accept(&self, credential: Credential) -> Result<(), Error> {
@@ -167,9 +175,7 @@ impl Endpoint {
             Credential::PersonalToken(TokenScope::Read, _) if self.name.method != "GET" => {
                 Err(Error::NotPermitted(Forbidden::ReadOnlyToken))
             }
-            Credential::PersonalToken(TokenScope::Upload, _)
-                if (self.name.method, self.name.template) != ("POST", "/uploads") =>
-            {
+            Credential::PersonalToken(TokenScope::Upload, _) if !self.is_upload() => {
                 Err(Error::NotPermitted(Forbidden::UploadToken))
             }
             _ => Ok(()),

@@ -6,7 +6,7 @@
 //! - `identity`: finds out who is calling, and is the only maker of the proofs that handlers take
 //! - `view_token`: finds the token in the address of a request
 //! - `context`: one request
-//! - `app`: all that lives longer than a request
+//! - `app`: all that lives longer than a request; `extras` is a part of it
 //! - `sessions`, `personal_token`: find the user of an access token or of a personal access token
 //! - `permits`, `link_permits`: how many exports and searches one user or network may run at a time, and how many long
 //!   lists and uploads by links
@@ -15,6 +15,8 @@
 pub mod app;
 pub mod context;
 pub mod endpoint;
+#[cfg(feature = "extras")]
+pub mod extras;
 pub mod identity;
 pub mod limits;
 #[cfg(feature = "extras")]

@@ -307,7 +307,8 @@ fn listen(app: Arc<App>, postgres: &str) -> Result<(), String> {
             let server = Server::new(&app.config, app.metrics.clone(), &stop, handler);
             // Half of the connections is left to requests that do not wait.
             #[cfg(feature = "extras")]
-            app.waiters
+            app.extras
+                .waiters
                 .start(server.connections.max_open() / 2, app.db.clone())
                 .map_err(|e| format!("thread of changes: {e}"))?;
             server::run(&Arc::new(server), listener, &stop);
@@ -329,10 +330,10 @@ fn begin_stop(app: &App) -> Duration {
     supervisor::stopping(app.config.max_stop);
     app.permits.close();
     #[cfg(feature = "extras")]
-    app.link_permits.close();
+    app.extras.link_permits.close();
     app.hasher.queue.close();
     #[cfg(feature = "extras")]
-    app.waiters.close();
+    app.extras.waiters.close();
     app.db.pool.close_changes();
     app.config.max_stop
 }

@@ -291,6 +291,10 @@ impl Client for Connection {
     fn is_evicted(&self) -> bool {
         lock(&self.transfer).is_ended
     }
+
+    fn stop_reading(&self) {
+        let _ = self.socket.shutdown(Shutdown::Read);
+    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use crate::http::response::Response;
 use crate::request::context::RequestContext;
 
 /// Response headers that web pages may read in addition to those that the standard always exposes.
-const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, \
-                               X-RateLimit-Remaining, X-RateLimit-Reset, X-RateLimit-Retry-After, \
-                               Retry-After, Content-Disposition, ETag, Content-Range, Accept-Ranges, \
-                               Repr-Digest, Location, Idempotency-Replayed, Accept-Encoding";
+const EXPOSED_HEADERS: &str = "X-Request-ID, WWW-Authenticate, X-RateLimit-Limit, X-RateLimit-Remaining, \
+     X-RateLimit-Reset, X-RateLimit-Retry-After, Retry-After, Content-Disposition, ETag, Content-Range, Accept-Ranges, \
+     Repr-Digest, Location, Idempotency-Replayed, Accept-Encoding, Content-Location, Upload-Offset, Upload-Length, \
+     Upload-Expires, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size";
 /// How long a browser may cache the response to a preflight, in seconds.
 const PREFLIGHT_MAX_AGE: &str = "600";
 

@@ -75,7 +75,7 @@ fn readings(app: &App) -> impl Iterator<Item = Reading> {
         Reading::new("hashes_waiting", "Requests that wait to hash a password", Some(hashes_waiting)),
         Reading::new("storage_quota_bytes", "Bytes that all files may have together", Some(config.storage_quota)),
         #[cfg(feature = "extras")]
-        Reading::new("changes_waiting", "Requests that wait for changes", Some(app.waiters.count())),
+        Reading::new("changes_waiting", "Requests that wait for changes", Some(app.extras.waiters.count())),
         Reading::new("stored_bytes", "Bytes of all files, and of contents that wait for their removal",
             stored.map(|it| it.bytes)),
         Reading::new("deleted_bytes", "Bytes of deleted files that can be restored", stored.map(|it| it.deleted)),

@@ -87,11 +87,15 @@ fn respond(context: &mut RequestContext) -> Result<Response, Error> {
     let request = &context.request;
     let is_local = request.is_local();
     let find = |method| router::find(&context.app.config, is_local, method, request.path());
+    #[cfg(feature = "extras")]
+    let find = |method| find(super::extras::tus::method(context, method));
     let mut endpoint = match find(request.method()) {
         Ok(endpoint) => endpoint,
         Err(error) => {
             context.is_for_browsers = find("GET").is_ok_and(|it| it.name.is_for_browsers());
             let preflight = cors::preflight(context, &error).filter(|_| !context.is_for_browsers);
+            #[cfg(feature = "extras")]
+            let preflight = super::extras::tus::options(context, &error, preflight);
             return preflight.ok_or(error);
         }
     };
@@ -299,6 +303,8 @@ fn add_headers(context: &RequestContext, response: &mut Response) {
     if is_private && !has_cache_control {
         response.add_header("Cache-Control", "no-store");
     }
+    #[cfg(feature = "extras")]
+    super::extras::tus::add_headers(context, response);
     if let Some(decision) = &context.limit {
         limits::add_headers(response, decision);
     }

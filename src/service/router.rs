@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "extras")]
+use super::extras::EXTRAS;
 use super::health;
 use crate::config::Config;
 use crate::docs::openapi;
@@ -16,11 +18,6 @@ use crate::request::endpoint::Feature::{Docs, Metrics};
 use crate::request::endpoint::Handler::Anyone;
 use crate::request::endpoint::{Endpoint, at};
 use crate::{accounts, exports, files, sign_in};
-#[cfg(feature = "extras")]
-use crate::{
-    archive, audit, changes, confirmation, folders, links, personal_tokens, provider,
-    second_factor, sessions, undo,
-};
 
 /// The methods that endpoints have, in the order in which `Allow` lists them.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -87,14 +84,15 @@ pub fn is_api(path: &str) -> bool {
     ["", "api", "v1"].iter().all(|name| segments.next().is_some_and(|s| s.eq(name.bytes())))
 }
 
-/// The endpoint for a method, which is not `HEAD`, and the segments of a path. `PATCH` has that of `PUT`, which leaves
-/// what is not sent as it is.
+/// The endpoint for a method, which is not `HEAD`, and the segments of a path. Where `PATCH` has none of its own, it
+/// has that of `PUT`, which leaves what is not sent as it is.
 fn endpoint(method: &str, segments: &[&str]) -> Option<Endpoint> {
     let method = METHODS.into_iter().find(|known| *known == method)?;
     let routed = if method == "PATCH" { "PUT" } else { method };
     let (endpoint, prefix, segments) = match segments {
         ["api", "v1", rest @ ..] => {
-            (ROUTES.iter().chain(EXTRAS).find_map(|route| route(routed, rest)), "/api/v1", rest)
+            let find = |route: &Route| route(method, rest).or_else(|| route(routed, rest));
+            (ROUTES.iter().chain(EXTRAS).find_map(find), "/api/v1", rest)
         }
         _ => (root(method, segments).or_else(|| pages(method, segments)), "", segments),
     };
@@ -118,23 +116,6 @@ fn root(method: &str, segments: &[&str]) -> Option<Endpoint> {
 type Route = fn(&str, &[&str]) -> Option<Endpoint>;
 const ROUTES: &[Route] = &[sign_in::route, accounts::route, files::route, exports::route];
 
-/// The endpoints of the features beyond the specification.
-#[cfg(feature = "extras")]
-const EXTRAS: &[Route] = &[
-    accounts::extras::route,
-    files::extras::route,
-    second_factor::route,
-    personal_tokens::route,
-    sessions::route,
-    confirmation::route,
-    undo::route,
-    folders::route,
-    links::route,
-    archive::route,
-    changes::route,
-    audit::route,
-    provider::route,
-];
 #[cfg(not(feature = "extras"))]
 const EXTRAS: &[Route] = &[];
 
@@ -204,8 +185,9 @@ mod tests {
         for template in templates(&tables) {
             for path in [template.to_owned(), format!("/api/v1{template}")] {
                 let segments: Vec<&str> = path.split('/').skip(1).collect();
-                // That of `PATCH` is the one of `PUT`.
-                let methods = METHODS.iter().filter(|method| **method != "PATCH");
+                // That of `PATCH` is the one of `PUT`, if there is one.
+                let has_put = endpoint("PUT", &segments).is_some();
+                let methods = METHODS.iter().filter(|method| !(has_put && **method == "PATCH"));
                 let of_path = methods.filter_map(|method| endpoint(method, &segments));
                 // A literal may stand in the place of an id.
                 found.extend(of_path.filter(|line| line.name.to_string().ends_with(&path)));
@@ -224,7 +206,10 @@ mod tests {
         let of_provider = of_provider.into_iter().filter(|_| cfg!(feature = "oidc"));
         let by_browsers = of_links.into_iter().chain(of_provider);
         expected.extend(by_browsers.map(|path| format!("GET /api/v1{path}")));
-        expected.insert("POST /api/v1/links/{token}/files".to_owned());
+        let one = "/links/{token}/partial/{upload_id}";
+        let sent = ["POST /links/{token}/files", "POST /links/{token}/partial"].map(str::to_owned);
+        let of_one = ["GET", "PATCH", "DELETE"].map(|method| format!("{method} {one}"));
+        expected.extend(sent.iter().chain(&of_one).map(|name| name.replacen(' ', " /api/v1", 1)));
         assert_eq!(names(|line| !line.needs_api_key), expected);
     }
 

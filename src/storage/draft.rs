@@ -1,12 +1,15 @@
 //! The content of a file while it is being written.
 
+#[cfg(feature = "extras")]
+pub mod partial;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use flate2::Crc;
+use crc32fast::Hasher;
 use rustix::fs::{Advice, fadvise};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -26,7 +29,7 @@ pub struct Draft {
     /// The destination of the complete content.
     contents: Arc<dyn Contents>,
     hash: Sha256,
-    crc: Crc,
+    crc: Hasher,
     text: Utf8Check,
     size: u64,
     /// Whether there is a record already, so that a file of this name counts as the content.
@@ -65,7 +68,7 @@ impl Draft {
             path,
             contents,
             hash: Sha256::new(),
-            crc: Crc::new(),
+            crc: Hasher::new(),
             text: Utf8Check::default(),
             size: 0,
             is_recorded,
@@ -110,7 +113,7 @@ impl Draft {
 
     /// The CRC-32 of what was written so far, by which archives are checked.
     pub fn crc32(&self) -> u32 {
-        self.crc.sum()
+        self.crc.clone().finalize()
     }
 
     /// The file that is written until the content is complete.
@@ -164,7 +167,7 @@ impl Drop for Draft {
     fn drop(&mut self) {
         // After a panic it is unknown whether there is a record.
         self.is_kept |= self.is_stored && thread::panicking();
-        if !self.is_stored {
+        if !self.is_stored && !self.is_kept {
             remove_file(&self.path);
         } else if !self.is_kept {
             // What cannot be removed is logged, in a store as an outage, and the sweep finds it.

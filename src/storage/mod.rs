@@ -8,7 +8,7 @@
 mod content_directory;
 pub mod directory;
 mod directory_sync;
-mod draft;
+pub mod draft;
 pub mod file_system;
 #[cfg(feature = "s3")]
 mod s3;

@@ -13,7 +13,8 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
         ("POST", ["uploads", "restore"]) => at("/uploads/restore", SignedIn(handlers::restore_since)),
-        (_, ["uploads", "delete" | "public" | "restore" | "update", ..]) => return None, // The words are no ids.
+        // These are no ids.
+        (_, ["uploads", "delete" | "partial" | "public" | "restore" | "update", ..]) => return None,
         ("POST", ["uploads", _, "restore"]) => at("/uploads/{file_id}/restore", SignedIn(handlers::restore)),
         _ => return None,
     };

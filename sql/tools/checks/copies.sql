@@ -21,7 +21,9 @@ WITH accounts AS (
     SELECT 'storage_shards', 1
     WHERE (SELECT (sum(used), sum(disk_usage)) FROM storage_shards)
           IS DISTINCT FROM
-          (SELECT (coalesce(sum(used), 0), coalesce(sum(disk_usage), 0)) FROM stored_contents)
+          (SELECT (coalesce(sum(used), 0), coalesce(sum(disk_usage), 0))
+           FROM (SELECT used, disk_usage FROM stored_contents UNION ALL
+                 SELECT used, disk_usage FROM partial_uploads) stored)
     UNION ALL
     SELECT 'account_totals', count(*)
     FROM ((TABLE accounts EXCEPT TABLE counted_accounts) UNION ALL (TABLE counted_accounts EXCEPT TABLE accounts)) a

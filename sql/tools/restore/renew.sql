@@ -4,7 +4,7 @@
 -- Sessions are deleted, because the tokens of a session without a row are not valid. sessions_ended_at ends tokens
 -- without a session. The version of the credentials ends links for password resets; it grows by more than any account
 -- can have changed its credentials since the backup, because the links made since then must not work either.
--- The time in which deleted files can be restored begins anew.
+-- The time in which deleted files can be restored begins anew. Of uploads that were not complete a backup has no bytes.
 -- Messages that were waiting are deleted: they have been sent since, or are out of date. Those that had failed stay as
 -- records.
 WITH installation_id AS (
@@ -16,6 +16,8 @@ WITH installation_id AS (
     DELETE FROM personal_tokens RETURNING expires_at > now() AS was_valid
 ), ended_links AS (
     DELETE FROM file_links RETURNING expires_at > now() AS was_live
+), uploads AS (
+    DELETE FROM partial_uploads
 ), reset_requests AS (
     DELETE FROM password_reset_requests
 ), messages AS (

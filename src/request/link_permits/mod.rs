@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+pub use uploads::LinkUpload;
 use uploads::LinkUploads;
 
 use crate::error::Error;
@@ -57,8 +58,8 @@ impl LinkPermits {
         self.records.close();
     }
 
-    /// Waits until no other file is recorded that came by a link of this owner. Fails with [`Error::Unavailable`] if that
-    /// takes longer than `timeout`.
+    /// Waits until no other file is recorded that came by a link of this owner. Fails with [`Error::Unavailable`] if
+    /// that takes longer than `timeout`.
     pub fn record(&self, owner: Uuid, timeout: Duration) -> Result<Permit<Uuid>, Error> {
         self.records.acquire(owner, timeout).ok_or(Error::Unavailable)
     }
