@@ -152,6 +152,14 @@ mod openapi {
     pub mod scene;
 }
 
+#[cfg(feature = "extras")]
+mod partial {
+    mod by_link;
+    pub mod going_on;
+    mod quotas;
+    pub mod uploads;
+}
+
 mod personal_tokens {
     mod admin_credentials;
     mod tokens;

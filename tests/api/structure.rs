@@ -111,8 +111,8 @@ const LAYERS: &[&[&str]] = &[
 #[rustfmt::skip]
 const FEATURES: &[&str] = &[
     "sign_in", "accounts", "files", "exports",
-    "second_factor", "personal_tokens", "sessions", "folders", "archive", "links", "undo", "changes", "confirmation",
-    "audit", "repeats",
+    "second_factor", "personal_tokens", "sessions", "folders", "archive", "links", "partial", "undo", "changes",
+    "confirmation", "audit", "repeats",
     "provider", "without_extras", "without_provider",
 ];
 
@@ -139,6 +139,8 @@ const NAMED_FEATURES: &[(&str, &[&str])] = &[
     // A link to a folder, or to several files, is to an archive of them. What is sent by a link is sent again as an
     // upload is.
     ("links", &["archive", "files", "folders", "repeats"]),
+    // It records files, in folders, and comes by links to send files by.
+    ("partial", &["files", "folders", "links"]),
     ("changes", &["files"]),
     // The log is exported as accounts are.
     ("audit", &["exports"]),

@@ -94,10 +94,11 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// All but those of `PATCH`, which repeat `PUT`.
+    /// All but those of `PATCH` that repeat `PUT`.
     pub fn all(document: &'a Value) -> Vec<Operation<'a>> {
         let of_path = |(path, item): (&'a str, &'a Value)| {
-            members(item).filter(|(method, _)| *method != "patch").map(move |(method, json)| {
+            let is_own = |method: &str| method != "patch" || item.get("put").is_none();
+            members(item).filter(move |(method, _)| is_own(method)).map(move |(method, json)| {
                 Operation { document, method: method.to_ascii_uppercase(), path, json }
             })
         };
@@ -127,7 +128,7 @@ impl<'a> Operation<'a> {
         let is_pure = !template.contains("/oidc/");
         let method = match method {
             "HEAD" if is_pure => "GET",
-            "PATCH" => "PUT",
+            "PATCH" if document["paths"][template].get("put").is_some() => "PUT",
             method => method,
         };
         let mut all = Operation::all(document).into_iter();

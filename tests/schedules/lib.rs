@@ -41,6 +41,7 @@ pub mod body_memory {
         fn waiting_since(&self) -> Option<Instant>;
         fn evict(&self, since: Instant);
         fn is_evicted(&self) -> bool;
+        fn stop_reading(&self);
     }
 }
 

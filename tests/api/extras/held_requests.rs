@@ -42,7 +42,7 @@ enum Factor {
 /// Every request of a signed-in user that has a body: method, path, body, the second factor that it needs, and the
 /// status if nothing is taken away meanwhile. `{code}` is a code of the second factor, `{name}` the account's name.
 #[rustfmt::skip] // One row a request, as in a table.
-const REQUESTS: [(&str, &str, &str, Factor, u16); 20] = [
+const REQUESTS: [(&str, &str, &str, Factor, u16); 21] = [
     ("PUT", "/users/me", r#"{"email": "{name}@thief.example"}"#, Factor::None, 200),
     ("POST", "/users/change-password", r#"{"new_password": "of the thief", "current_password": "{password}"}"#,
      Factor::None, 200),
@@ -58,6 +58,7 @@ const REQUESTS: [(&str, &str, &str, Factor, u16); 20] = [
     ("PUT", "/admin/users/{user_id}", r#"{"role": "admin"}"#, Factor::None, 200),
     ("POST", "/users/test-only/create", "{}", Factor::None, 201),
     ("POST", "/uploads", FORM, Factor::None, 201),
+    ("POST", "/uploads/partial", "text", Factor::None, 201),
     ("PUT", "/uploads/{file_id}", r#"{"is_public": true}"#, Factor::None, 200),
     ("POST", "/uploads/restore", r#"{"deleted_since": "2026-01-01T00:00:00Z"}"#, Factor::None, 200),
     ("POST", "/uploads/{file_id}/links", "{}", Factor::None, 201),
@@ -103,10 +104,17 @@ impl World {
         let body = body.replace("{name}", &actor.name).replace("{password}", PASSWORD);
         let body = body.replace("{code}", &code).replace("{file_id}", &actor.file);
         let mut connection = RawConnection::open(&self.api.address);
+        let headers = match path.ends_with("/partial") {
+            false => "Content-Type: multipart/form-data; boundary=a-boundary".to_owned(),
+            true => format!(
+                "Content-Type: application/offset+octet-stream\r\nTus-Resumable: 1.0.0\r\nUpload-Length: {}\r\n\
+                 Upload-Metadata: filename YS50eHQ=",
+                body.len()
+            ),
+        };
         connection.send(format!(
-            "{method} /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: multipart/form-data; boundary=a-boundary\r\nExpect: 100-continue\r\n\
-             Content-Length: {}\r\n\r\n",
+            "{method} /api/v1{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{headers}\r\n\
+             Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
             body.len()
         ));
         assert!(connection.head().expect("a head").contains(" 100 "), "{method} {path}");

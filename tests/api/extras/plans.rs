@@ -30,7 +30,7 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
      accounts/upsert_admin",
     // By the background threads.
     "audit/insert_failures audit/insert_skipped audit/sweep db/sweep \
-     tools/contents_after files/unrecorded mail/defer mail/remove \
+     tools/contents_after files/unrecorded partial/ended partial/expire mail/defer mail/remove \
      db/removals/contents db/removals/contents_due db/removals/due db/removals/expire \
      db/removals/forget_contents db/removals/list_contents db/removals/make_room db/removals/make_room_of_user \
      db/removals/remove changes/forget request/latest_changes \
@@ -213,6 +213,13 @@ fn tour(api: &Server, provider: &OpenIdProvider, root: &Tokens, n: i64) {
     api.about_link(&sending);
     let form = || file_form("a.txt", "text/plain", b"a");
     api.send_request(&sending, form()).header("Idempotency-Key", "a").send().expect(201);
+    let partial = api.begin_partial(&tokens, 4);
+    api.adding(&partial, &tokens, 0, b"1").send().expect(204);
+    api.partial_uploads(&tokens);
+    api.adding(&partial, &tokens, 1, b"234").send().expect(204);
+    api.tus("DELETE", &partial, &tokens).send().expect(204);
+    let partial = api.begin_by_link(&sending, 1);
+    api.adding(&partial, Anonymous, 0, b"1").send().expect(204);
     for query in ["", "?folder=/", &format!("?ids={file}")] {
         api.get(&format!("/uploads/zip{query}"), &tokens).expect(200);
     }

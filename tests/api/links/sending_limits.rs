@@ -32,7 +32,7 @@ fn thirty_two_strangers_at_once_send_what_the_link_takes_and_no_file_or_byte_mor
         // The last bytes may be those of a small file.
         (json!({"max_bytes": 16_016, "max_files": 32}), [1000, 1], 32),
     ] {
-        api.database.run("TRUNCATE file_links; DELETE FROM files");
+        api.database.run("TRUNCATE file_links CASCADE; DELETE FROM files");
         let link = api.ask_for_files(&ann, wanted.clone());
         let answers = parallel(32, |n| {
             send_from(servers[n / 2 % 2], &link, n, &vec![b'x'; sizes[n % 2]]).status

@@ -97,6 +97,11 @@ fn patch_is_there_wherever_put_is_and_the_same() {
     let mut found = 0;
     for (path, item) in members(&everything()["paths"]) {
         let of = |method: &str| item.get(method).map(|it| without_member(it, "operationId"));
+        // Only the bytes of an upload are added by `PATCH` alone.
+        if path.contains("/partial/") {
+            assert!(of("put").is_none() && of("patch").is_some(), "{path}");
+            continue;
+        }
         assert_eq!(of("put"), of("patch"), "{path}");
         found += usize::from(item.get("patch").is_some());
     }

@@ -94,6 +94,16 @@ pub const TABLE: &[Row] = &[
     // Public or not, only the owner has to do with the links.
     ("POST",   "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
     ("GET",    "/api/v1/uploads/{published}/links",           [401, 403, 403, 403, 403, 403]),
+    // None of these names the version of the protocol.
+    ("GET",    "/api/v1/uploads/partial",                  [401, 412, 412, 412, 412, 412]),
+    ("POST",   "/api/v1/uploads/partial",                  [401, 412, 412, 412, 412, 403]),
+    ("GET",    "/api/v1/uploads/partial/{unknown}",        [401, 412, 412, 412, 412, 412]),
+    ("PATCH",  "/api/v1/uploads/partial/{unknown}",        [401, 412, 412, 412, 412, 403]),
+    ("DELETE", "/api/v1/uploads/partial/{unknown}",        [401, 412, 412, 412, 412, 403]),
+    ("POST",   "/api/v1/links/unknown/partial",            [404, 404, 404, 404, 404, 404]),
+    ("GET",    "/api/v1/links/unknown/partial/{unknown}",  [412, 412, 412, 412, 412, 412]),
+    ("PATCH",  "/api/v1/links/unknown/partial/{unknown}",  [412, 412, 412, 412, 412, 412]),
+    ("DELETE", "/api/v1/links/unknown/partial/{unknown}",  [412, 412, 412, 412, 412, 412]),
     ("GET",    "/api/v1/links/unknown",                    [404, 404, 404, 404, 404, 404]),
     ("GET",    "/api/v1/links/unknown/{file}",             [404, 404, 404, 404, 404, 404]),
     ("POST",   "/api/v1/links/unknown/files",              [404, 404, 404, 404, 404, 404]),
