@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 /** Milliseconds without progress after which an upload or a download is given up. */
 const STALLED = 60_000;
 /** Milliseconds for which what takes long is waited for: an upload that a proxy may be passing on, or an export. */
-const UNANSWERED = 600_000;
+export const UNANSWERED = 600_000;
 /** Milliseconds after which the browser has surely begun to save, and the contents may go. */
 const BEGUN = 60_000;
 
@@ -27,23 +27,23 @@ export async function upload(file, { path, isOpen, key, folder, progress, signal
   const body = new Blob([isOpen ? "" : place, head, file, `\r\n--${boundary}--\r\n`]);
   const headers = { "Content-Type": `multipart/form-data; boundary=${boundary}`, "Idempotency-Key": key };
   const counted = (sent) => progress(Math.min(sent, file.size));
-  const send = (token) => transfer("POST", path, { body, headers, progress: counted, signal }, token);
+  const send = (token) => move("POST", path, { body, headers, progress: counted, signal }, token);
   const answer = await (isOpen ? send(null) : authorized({ signal }, send));
   return JSON.parse(await answer.contents.text());
 }
 
 /**
- * Downloads a path. Answers `{ contents, disposition }`: a `Blob`, which browsers keep on disk where it is large, and
- * that header, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part; `patience` are the
- * milliseconds in which the answer has to begin.
+ * Downloads a path. Answers `{ contents, header(name) }`: a `Blob`, which browsers keep on disk where it is large, and
+ * what a header says, or `null`. `progress(received)` is called with bytes; `headers` may ask for a part; `patience`
+ * are the milliseconds in which the answer has to begin.
  */
-export const download = (path, options) => authorized(options, (token) => transfer("GET", path, options, token));
+export const download = (path, options) => authorized(options, (token) => move("GET", path, options, token));
 
 /**
  * Sends a request whose bytes are counted, those of its body or else those of the answer, and answers as `download`. A
  * connection on which nothing moves any more is given up.
  */
-async function transfer(method, path, /** @type {any} */ options, token) {
+export async function move(method, path, /** @type {any} */ options, token) {
   const { body, query, headers = {}, progress = (_bytes) => {}, signal, patience = STALLED } = options;
   const moving = new XMLHttpRequest();
   const giveUp = () => moving.abort();
@@ -73,9 +73,10 @@ async function transfer(method, path, /** @type {any} */ options, token) {
     clearTimeout(timer);
     signal?.removeEventListener("abort", giveUp);
   });
-  const disposition = moving.getResponseHeader("Content-Disposition");
-  if (moving.status < 300) return { contents: moving.response, disposition };
-  throw errorOf(moving.status, (name) => moving.getResponseHeader(name), await moving.response.text());
+  const header = (name) => moving.getResponseHeader(name);
+  if (moving.status < 300) return { contents: moving.response, header };
+  if (moving.status === 408) throw offlineError(); // the service gave up a connection on which nothing came any more
+  throw errorOf(moving.status, header, await moving.response.text());
 }
 
 /**
@@ -89,8 +90,8 @@ export async function saveAttachment(path, query) {
   addEventListener("person", () => stop.abort(), { signal });
   try {
     const options = { query: { ...query, bom: true }, signal, patience: UNANSWERED };
-    const { contents, disposition } = await download(path, options);
-    const name = /filename=([\w.-]+)/.exec(disposition)?.[1] ?? "export.csv";
+    const { contents, header } = await download(path, options);
+    const name = /filename=([\w.-]+)/.exec(header("Content-Disposition"))?.[1] ?? "export.csv";
     save(contents, name);
     return { name, size: contents.size };
   } finally {

@@ -65,6 +65,7 @@ export const texts = {
     UNLOADABLE: "This part of the page could not be loaded. Check your connection. If it is fine, reload the page: the "
       + "service may have been updated.",
     RATE_LIMITED: "Too many requests.",
+    UPLOAD_OVERTAKEN: "This file is being sent by another tab or program.",
     PRECONDITION_FAILED: "Somebody else changed this in the meantime. Try again.",
     LOGIN_RATE_LIMITED: "Too many attempts to sign in.",
     UNAVAILABLE: "The service is unavailable at the moment.",

@@ -4,8 +4,9 @@
 // A transfer is `{ kind, name, size, moved, state, status, error, file, older, cancel(), again() }`: `kind` is
 // `upload`, or one of `ACTIONS`; `moved` of its `size` bytes have been sent or received, or files dealt with; `state`
 // is `waiting`, `running`, `done` or `failed`, which `status` may say in other words; `error` are the sentences that
-// say why; `file` the API's metadata where they are known, `older` those of another file of the same name; `again` is
-// there for what can be tried again; `isHidden` leaves it out of the list that is shown.
+// say why; `isBroken` says that what waits does so for the network; `file` the API's metadata where they are known,
+// `older` those of another file of the same name; `again` is there for what can be tried again; `isHidden` leaves it
+// out of the list that is shown.
 
 /** Longest wait in milliseconds between attempts to reach the service. */
 const MAX_WAIT = 60_000;
@@ -34,7 +35,7 @@ export function dismiss(which) {
   const given = new Set(which);
   const kept = transfers.filter((transfer) => !given.has(transfer));
   transfers.splice(0, transfers.length, ...kept);
-  for (const transfer of given) if (isActive(transfer)) transfer.cancel();
+  for (const transfer of given) if (transfer.state !== "done") transfer.cancel?.();
   transferChanged();
 }
 

@@ -154,7 +154,8 @@ function rowOf(transfer) {
   const update = () => {
     const { kind, size, moved, status, file } = transfer;
     const figures = { size: formatBytes(size), part: partOf([transfer]), kind };
-    state.textContent = status ?? t.states[transfer.state](figures);
+    const isOffline = transfer.isBroken && transfer.state === "waiting";
+    state.textContent = status ?? t.states[isOffline ? "offline" : transfer.state](figures);
     bar.value = size ? moved / size : 0;
     if (!transfer.older && same.contains(document.activeElement)) end.focus();
     same.hidden = !transfer.older;

@@ -1,10 +1,11 @@
 // The queue of uploads. One file is sent at a time: the service counts uploads, and another connection would not make
 // the line to it faster. A refusal that time heals stops the queue until then; any other is the file's own.
 
-import { ApiError, get, service, setCurrentUser } from "./api.js";
+import { ApiError, currentUser, get, service, setCurrentUser } from "./api.js";
 import { upload } from "./contents.js";
 import { declaredType, isTaken, UNKNOWN } from "./file-type.js";
 import { formatBytes, formatNumber } from "./format.js";
+import { begunAs, giveUp, LARGE, uploadInPieces } from "./resumable.js";
 import { texts } from "./texts.js";
 import { typeName } from "./texts/file-types.js";
 import { files as fileTexts } from "./texts/files.js";
@@ -13,7 +14,7 @@ import { addTransfers, isActive, isTemporary, transferChanged, transfers, waitOu
 const t = fileTexts.transfers;
 /** Most files that wait at once. */
 export const MAX_WAITING = 1000;
-/** How often a file is sent whose connection breaks on the way, or whose answer does not come. */
+/** How often a file is sent whose answer does not come. One whose connection breaks on the way goes on in pieces. */
 const MAX_BREAKS = 3;
 /** Milliseconds in which uploads that end bring lists of files up to date once. */
 const REFRESH = 1500;
@@ -74,15 +75,17 @@ const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map((word) 
 /** An upload, where `batch` in `target` holds the ids of files that were added with it. */
 function uploadOf(source, target) {
   const { name, size } = source;
-  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, ...target, name, size, moved: 0,
-    breaks: 0,
+  const person = target.to.isOpen ? null : currentUser()?.id;
+  const transfer = { kind: "upload", state: "waiting", key: newKey(), source, person, ...target, name, size, moved: 0,
+    breaks: 0, offset: Infinity, inPieces: size > LARGE,
     cancel() {
       transfer.state = "failed";
       transfer.stop?.abort();
+      giveUp(transfer);
       if (!transfers.some(isWaiting)) pause?.end();
     },
     again() {
-      Object.assign(transfer, { state: "waiting", breaks: 0, moved: 0 });
+      Object.assign(transfer, { state: "waiting", breaks: 0, moved: 0, offset: Infinity });
       transferChanged(transfer);
       run();
     } };
@@ -104,18 +107,24 @@ async function run() {
 
 async function send(transfer) {
   const stop = new AbortController();
-  transferChanged(Object.assign(transfer, { state: "running", moved: 0, error: "", stop }));
+  transferChanged(Object.assign(transfer, { state: "running", error: "", isBroken: false, stop }));
   try {
     const file = await readable(transfer.source);
-    // What may have been stored before its answer was lost is the service's to judge.
+    if (begunAs(transfer)) transfer.inPieces = transfer.mayBeStored = true;
+    // What may have been stored before its answer was lost, or has begun to be, is the service's to judge.
     if (!transfer.mayBeStored) await transfer.to.check?.(file);
     stop.signal.throwIfAborted();
     const progress = (moved) => {
       pace.bytes += Math.max(0, moved - transfer.moved);
       transferChanged(Object.assign(transfer, { moved }));
     };
-    const { key, folder, to: { path, isOpen } } = transfer;
-    transfer.file = await upload(file, { path, isOpen, key, folder, progress, signal: stop.signal });
+    const stands = (offset) => {
+      if (offset > transfer.offset) unreached = transfer.breaks = 0;
+      transferChanged(Object.assign(transfer, { offset, moved: offset }));
+    };
+    const { key, folder, inPieces, to: { path, isOpen } } = transfer;
+    transfer.file = await (inPieces ? uploadInPieces(file, transfer, { stands, progress, signal: stop.signal })
+      : upload(file, { path, isOpen, key, folder, progress, signal: stop.signal }));
     Object.assign(transfer, { state: "done", moved: transfer.size });
     transfer.batch.add(transfer.file.id);
     unreached = 0;
@@ -154,16 +163,23 @@ export async function readable(source) {
 
 /** Decides what a failure means: the queue waits, or the file is marked with the reason. */
 async function settle(transfer, error) {
-  if (error.status === 504 || (error.status === 0 && transfer.moved > 0)) transfer.breaks += 1;
-  transfer.mayBeStored ||= transfer.moved === transfer.size;
+  const { inPieces, moved, size } = transfer;
+  const isBreak = error.status === 504 || (error.status === 0 && moved > 0);
+  if (isBreak && !(inPieces && error.status === 0)) transfer.breaks += 1;
+  transfer.mayBeStored ||= moved === size;
+  transfer.inPieces ||= isBreak && !transfer.mayBeStored;
   if (error.reason === "KEY_REUSED") {
     // The file was changed after an attempt whose answer was lost, so it is another upload.
     Object.assign(transfer, { state: "waiting", moved: 0, key: newKey() });
-  } else if (!isTemporary(error) || transfer.breaks === MAX_BREAKS) {
-    if (FINAL.includes(error.status)) delete transfer.again;
+  } else if ((!isTemporary(error) && error.reason !== "UPLOAD_BUSY") || transfer.breaks === MAX_BREAKS) {
+    if (FINAL.includes(error.status)) {
+      delete transfer.again;
+      giveUp(transfer);
+    }
     Object.assign(transfer, { state: "failed", error: await transfer.to.why(transfer, error) ?? sentenceOf(error) });
   } else {
-    transferChanged(Object.assign(transfer, { state: "waiting", moved: 0 }));
+    Object.assign(transfer, { state: "waiting", moved: inPieces ? moved : 0, isBroken: error.status === 0 });
+    transferChanged(transfer);
     await waitFor(error);
     // A service that refuses a token while a file arrives may end the connection before its answer is read. It is asked
     // again without a file, so that the token is renewed, or the person signs in again, before the next attempt.

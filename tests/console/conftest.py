@@ -10,7 +10,7 @@ import pytest
 import browser
 from service import Service
 
-collect_ignore = ["browser.py", "service.py"]  # no tests
+collect_ignore = ["browser.py", "service.py", "wire.py"]  # no tests
 WORK = pathlib.Path(os.environ["CONSOLE_WORK"])  # of scripts/test-console
 # Two processes run the tests, each with a browser and services of its own.
 OWN = WORK / os.environ.get("PYTEST_XDIST_WORKER", "alone")

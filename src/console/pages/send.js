@@ -7,6 +7,7 @@ import { append, el, focusOn, icon, replace } from "../dom.js";
 import { takeUploads } from "../drops.js";
 import { formatBytes, formatNumber, timeText } from "../format.js";
 import { aboutOf, linkPage } from "../link-page.js";
+import { begunAs, hasBegun } from "../resumable.js";
 import { typeName } from "../texts/file-types.js";
 import { send as t } from "../texts/send.js";
 import { open, tray } from "../tray.js";
@@ -28,9 +29,10 @@ function shownOf(about, link) {
   const target = targetOf(about, link, (now) => {
     const { files_left: files, bytes_left: bytes } = now;
     const hadFocus = actions.contains(document.activeElement);
-    actions.hidden = isFull(now);
+    const full = isFull(now) && (hasBegun(pathOf(link)) ? t.begun : t.full);
+    actions.hidden = full === t.full;
     if (actions.hidden && hadFocus) focusOn();
-    replace(room, actions.hidden ? t.full : t.left({ files, count: formatNumber(files), bytes: formatBytes(bytes) }));
+    replace(room, full || t.left({ files, count: formatNumber(files), bytes: formatBytes(bytes) }));
   });
   const { files, tree } = takeUploads((given) => addUploads(given, () => null, target), link.signal);
   append(actions, el("div", { class: "form-actions" },
@@ -46,6 +48,7 @@ function shownOf(about, link) {
   ] };
 }
 
+const pathOf = ({ address }) => `${address.replace("/api/v1", "")}/files`;
 const isFull = ({ files_left: files, bytes_left: bytes }) => files < 1 || bytes < 1;
 
 /** Where the files go, for `addUploads`. `draw(about)` shows what the link takes, whenever that has changed. */
@@ -69,12 +72,13 @@ function targetOf(about, { address, ask, refresh }, draw) {
     if (mayBeStored) return lookAgain().catch(() => {}); // it may have been counted before
     if (now) draw(now = { ...now, files_left: now.files_left - 1, bytes_left: now.bytes_left - size });
   };
-  const why = async ({ size }, { status }) => {
-    if (now && (status === 404 || (status === 507 && fits({ size })))) await lookAgain().catch(() => {});
+  const why = async (transfer, { status }) => {
+    const isCounted = () => begunAs(transfer) || fits(transfer);
+    if (now && (status === 404 || (status === 507 && isCounted()))) await lookAgain().catch(() => {});
     if (status !== 507 || !now) return null;
-    if (fits({ size })) return t.no_room;
+    if (isCounted()) return t.no_room;
     return isFull(now) ? t.full : t.too_large({ bytes: formatBytes(now.bytes_left) });
   };
   draw(now);
-  return { path: `${address.replace("/api/v1", "")}/files`, isOpen: true, check, stored, why, lookAgain };
+  return { path: pathOf({ address }), isOpen: true, check, stored, why, lookAgain };
 }

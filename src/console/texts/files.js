@@ -175,6 +175,7 @@ export const files = {
     left: ({ time }) => `about ${time} left`,
     states: {
       waiting: ({ size }) => `${size}, waiting`,
+      offline: ({ part }) => `${part}. Waiting for the network`,
       running: ({ part }) => part,
       done: ({ size, kind }) => (kind === "upload" ? `${size}, uploaded` : `${size}, downloaded`),
       failed: () => "",

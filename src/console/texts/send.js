@@ -8,6 +8,7 @@ export const send = {
     + "make another one.",
   taken: ({ types, limit }) => `${types}, up to ${limit} each.`,
   left: ({ files, count, bytes }) => `${count} ${files === 1 ? "file" : "files"} can still be sent, ${bytes} in all.`,
+  begun: "Nothing more is taken by this link. A file that was not sent whole goes on if you choose it again.",
   full: "Nothing more is taken by this link: all that it takes has come.",
   choose: "Choose files",
   folder: "Choose a folder",
