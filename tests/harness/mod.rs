@@ -16,6 +16,7 @@ mod installation;
 mod jwt;
 mod nginx;
 mod openid_provider;
+pub mod partial;
 mod port;
 mod process;
 mod received_mail;

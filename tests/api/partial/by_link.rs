@@ -1,19 +1,9 @@
 //! Uploads in several requests by links to send files by.
 
-use super::uploads::{ALL, BYTES, id_of, metadata};
+use crate::harness::partial::{ALL, BYTES, id_of, metadata};
 use crate::harness::*;
 
 const FULL: &str = "Storage quota exceeded";
-
-impl Server {
-    /// Begins an upload of a text by a link, and returns its path.
-    #[track_caller]
-    pub fn begin_by_link(&self, link: &str, length: usize) -> String {
-        let all = format!("{link}/partial");
-        let answer = self.beginning(&all, Anonymous, length).send().expect(201);
-        answer.header("Location").to_owned()
-    }
-}
 
 #[test]
 fn whoever_has_a_link_sends_a_file_in_several_requests_and_learns_nothing_of_it() {

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::uploads::{ALL, BYTES, id_of, metadata};
+use crate::harness::partial::{ALL, BYTES, id_of, metadata};
 use crate::harness::*;
 
 impl Server {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::uploads::{ALL, BYTES, id_of};
+use crate::harness::partial::{ALL, BYTES, id_of};
 use crate::harness::*;
 
 const FULL: &str = "Storage quota exceeded";
