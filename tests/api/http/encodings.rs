@@ -1,6 +1,7 @@
 //! How clients encode the bodies that they send: forms of both encodings at sign-in and refresh, byte order marks, and
 //! content codings, of which none is decoded.
 
+use crate::harness::partial::BYTES;
 use crate::harness::*;
 use crate::openapi::scene::{Everything, Scene};
 
@@ -160,6 +161,10 @@ fn a_body_that_cannot_be_read_is_refused_for_its_content_coding_if_it_has_one() 
     let mut refused = 0;
     for operation in Operation::all(&document) {
         let Some((media_type, _)) = operation.bodies().next() else { continue };
+        // These are bytes, whatever they are.
+        if media_type == BYTES {
+            continue;
+        }
         for (coding, body) in [
             ("gzip", &b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..]),
             ("x-gzip", b"\x1f\x8b\x08"),
