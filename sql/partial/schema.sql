@@ -30,7 +30,7 @@ CREATE TABLE partial_uploads (
         CASE WHEN completed_at IS NULL AND charged > 0 THEN disk_usage(charged, description) ELSE 0 END) STORED
 );
 
-CREATE INDEX partial_uploads_user ON partial_uploads (user_id, created_at DESC);
+CREATE INDEX partial_uploads_user ON partial_uploads (user_id, created_at DESC) WHERE completed_at IS NULL;
 CREATE INDEX partial_uploads_link ON partial_uploads (link_id) WHERE link_id IS NOT NULL;
 CREATE INDEX partial_uploads_file ON partial_uploads (file_id) WHERE completed_at IS NULL;
 CREATE INDEX partial_uploads_expiry ON partial_uploads (expires_at);
@@ -50,7 +50,8 @@ FOR EACH ROW EXECUTE FUNCTION count_partial_upload();
 -- What the uploads of a user, or by a link, keep that have not ended: their whole lengths, but of those by links only
 -- what has come counts for the user. It is a sum over at most some hundred rows and not kept in the row of the user,
 -- which rows that go with their link could not lock first. A function, because its statement takes a new snapshot: the
--- caller has locked that row. Those that had no byte since `since` and may end for others do not count.
+-- caller has locked that row. Those that had no byte since `since` and may end for others do not count; one whose bytes
+-- are all there may not, because it is about to be recorded.
 CREATE FUNCTION reserved(of_user uuid, of_link uuid, since timestamptz DEFAULT '-infinity',
                          OUT bytes bigint, OUT files bigint) LANGUAGE plpgsql AS $$
 BEGIN
@@ -58,7 +59,7 @@ BEGIN
            count(*) FILTER (WHERE link_id IS NOT DISTINCT FROM of_link) INTO bytes, files
     FROM partial_uploads
     WHERE user_id = of_user AND (of_link IS NULL OR link_id = of_link) AND completed_at IS NULL AND expires_at > now()
-      AND (touched_at >= since OR link_id IS DISTINCT FROM of_link);
+      AND (touched_at >= since OR link_id IS DISTINCT FROM of_link OR file_offset = file_size);
 END
 $$;
 
@@ -84,7 +85,8 @@ BEGIN
         DELETE FROM partial_uploads
         WHERE id = (SELECT id FROM partial_uploads
                     WHERE user_id = of_user AND link_id IS NOT DISTINCT FROM of_link AND completed_at IS NULL
-                      AND touched_at < since AND expires_at > now() ORDER BY touched_at LIMIT 1)
+                      AND touched_at < since AND expires_at > now() AND file_offset < file_size
+                    ORDER BY touched_at LIMIT 1)
         RETURNING id INTO idle;
         ended := ended || idle;
     END LOOP;
@@ -119,8 +121,8 @@ BEGIN
     END IF;
     UPDATE partial_uploads
     SET file_offset = new_offset, state = new_state, boot = new_boot, charged = new_charge,
-        touched_at = CASE WHEN new_offset > file_offset THEN now() ELSE touched_at END,
-        expires_at = CASE WHEN new_offset = file_offset THEN expires_at
+        touched_at = CASE WHEN new_offset > file_offset OR new_charge >= charged THEN now() ELSE touched_at END,
+        expires_at = CASE WHEN new_offset = file_offset AND new_charge < charged THEN expires_at
                           WHEN link_id IS NULL THEN least(created_at + interval '7 days', now() + interval '1 day')
                           ELSE least(created_at + interval '1 day', now() + interval '1 hour') END
     WHERE id = upload;

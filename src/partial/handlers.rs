@@ -173,7 +173,9 @@ fn write(context: &mut RequestContext, place: &Place, id: Uuid, offset: u64) -> 
         return Err(error);
     }
     let finished = writing.finish(context);
-    if matches!(finished, Err(Error::Partial(PartialError::NotFound))) {
+    // Its row may be there still, and wait for an owner who is inactive.
+    let is_over = matches!(finished, Err(Error::Partial(PartialError::NotFound)));
+    if is_over && statements::ended(&context.db, &[id])?.contains(&id) {
         remove(context, id, None)?;
     }
     // Whoever may not write any more is told that.

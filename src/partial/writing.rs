@@ -87,9 +87,11 @@ pub struct Writing<'a> {
     place: &'a Place<'a>,
     upload: &'a PartialUpload,
     turn: &'a Turn<'a>,
-    /// How many bytes are synced, and what follows from them.
+    /// How many bytes are synced, and what follows from them; and how many of them the row names, once this request has
+    /// noted anything.
     synced: u64,
     state: Vec<u8>,
+    noted: Option<u64>,
     charged: u64,
     /// So many bytes there are after this request, at most.
     end: u64,
@@ -123,6 +125,7 @@ impl<'a> Writing<'a> {
             turn,
             synced,
             state,
+            noted: None,
             charged,
             end,
             boot,
@@ -162,7 +165,8 @@ impl<'a> Writing<'a> {
     fn make_room(&mut self, context: &RequestContext, more: u64) -> Result<(), Error> {
         let (size, is_late) = (self.draft.size(), self.noted_at.elapsed() > MAX_UNNOTED);
         let is_due = is_late || size - self.synced >= MAX_STEP;
-        if size + more <= self.charged && !is_due {
+        // The first note of a request names the boot of the host that writes now.
+        if size + more <= self.charged && !is_due && self.noted.is_some() {
             return Ok(());
         }
         if self.checked_at.elapsed() > MAX_AGE {
@@ -199,14 +203,14 @@ impl<'a> Writing<'a> {
         let (synced, state, boot) = (self.synced, &*self.state, &*self.boot);
         let progress = Progress { synced, state, boot, charge };
         statements::advance(&db, self.upload.id, &progress, &context.app.file_quotas())?;
-        (self.charged, self.noted_at) = (charge, Instant::now());
+        (self.charged, self.noted_at, self.noted) = (charge, Instant::now(), Some(synced));
         Ok(())
     }
 
     /// Makes what has come safe, and gives back what was to count for more.
     pub fn finish(&mut self, context: &RequestContext) -> Result<(), Error> {
         let size = self.draft.size();
-        if (self.synced, self.charged) == (size, size) {
+        if (self.noted.unwrap_or(self.upload.synced()), self.charged) == (size, size) {
             return Ok(());
         }
         self.sync()?;

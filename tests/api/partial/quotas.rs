@@ -186,3 +186,37 @@ fn uploads_end_with_their_time_and_with_their_account() {
     wait_until(|| charged(&api) == 0);
     assert_eq!(api.database.count("partial_uploads"), 0);
 }
+
+/// What goes on has its time anew, and is nobody's room, long before so much has come that it is synced.
+#[test]
+fn an_upload_that_goes_on_is_not_unused_before_its_first_sync() {
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_USER_STORAGE_QUOTA", "1000")], ["ann"]);
+    let path = api.begin_partial(&ann, 600);
+    api.adding(&path, &ann, 0, b"0123456789").send().expect(204);
+    api.database.run(
+        "UPDATE partial_uploads SET touched_at = now() - interval '11 minutes', expires_at = now() + interval '1 minute'",
+    );
+    let stream = api.begin_adding(&path, &ann, (10, 590), b"more");
+    api.wait_for_bytes(&path, 14);
+    api.beginning(ALL, &ann, 600).send().refused(507, "Storage quota exceeded");
+    let left = "SELECT extract(epoch FROM min(expires_at) - now())::bigint FROM partial_uploads";
+    assert!(api.database.value::<i64>(left) > 3600);
+    drop(stream);
+    wait_until(|| api.offset(&path, &ann) == 14);
+}
+
+/// While its owner is inactive an upload waits, also one whose bytes were on their way.
+#[test]
+fn the_bytes_of_an_inactive_owner_are_kept() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    let path = api.begin_partial(&ann, 100);
+    api.adding(&path, &ann, 0, b"0123456789").send().expect(204);
+    let stream = api.begin_adding(&path, &ann, (10, 90), b"more");
+    api.wait_for_bytes(&path, 14);
+    api.database.run("UPDATE users SET is_active = false");
+    drop(stream);
+    wait_until(|| api.log().matches("PATCH /api/v1/uploads/partial/").count() == 2);
+    api.database.run("UPDATE users SET is_active = true");
+    let ann = api.sign_in("ann");
+    assert!(api.offset(&path, &ann) >= 10);
+}
