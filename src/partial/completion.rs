@@ -26,7 +26,10 @@ pub fn complete(
     place.check(context)?;
     let (sums, first) = match &draft {
         Some(draft) => (draft.sums(), draft.beginning(SIGNATURE_BYTES)?),
-        None => stored(context, upload)?,
+        None => {
+            context.app.storage.sync_content(upload.file_id)?;
+            stored(context, upload)?
+        }
     };
     let hash = sums.hash();
     let is_other = upload.sha256.as_ref().is_some_and(|wanted| *wanted != hash);

@@ -82,6 +82,17 @@ impl Storage {
         }
     }
 
+    /// Makes a content safe that another request has put into the directory of contents, and may not have synced yet.
+    /// In a store it is safe.
+    pub fn sync_content(&self, id: Uuid) -> Result<(), Error> {
+        let Some(directory) = self.content_directory() else { return Ok(()) };
+        let sync = || File::open(directory.join(id.to_string()))?.sync_all();
+        match sync().and_then(|()| sync_directory(directory)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            synced => synced.map_err(translate),
+        }
+    }
+
     /// Opens the file of an upload, and makes an empty one if `is_new`. `None` if there is none.
     pub fn open_partial(&self, id: Uuid, is_new: bool) -> Result<Option<File>, Error> {
         let mut options = File::options();
