@@ -55,7 +55,8 @@ FILE_NUMBER = "\\set n random(1, 1000000000000000000)\n"
 FILE = ["ARRAY[lpad(to_hex(:n::bigint), 32, '0')::uuid]", "ARRAY[{owner}]", "ARRAY['report.pdf']"]
 FILE += ["ARRAY['application/pdf']", "ARRAY[10240]", "ARRAY[repeat('a', 64)]", "ARRAY[NULL]", "ARRAY[NULL]"]
 FILE += ["ARRAY[gen_random_uuid()]", "1e15::bigint", "10000000", "1e15::bigint", "1e15::bigint"]
-FILE += ["ARRAY[NULL]", "ARRAY[NULL]", "ARRAY[false]", "ARRAY['']", "ARRAY[0]", "ARRAY[NULL]::uuid[]"]
+FILE += ["ARRAY[NULL]", "ARRAY[NULL]", "ARRAY[false]", "ARRAY['']", "ARRAY[0]", "ARRAY[NULL]::uuid[]",
+         "ARRAY[NULL]::uuid[]"]
 ONE_OWNER = "md5('user2')::uuid"
 OWN_OWNER = "md5('user' || (:client_id::int + 2))::uuid"
 # A commit that waits for the disk, as that of an upload does, but for no row that others change.
