@@ -17,7 +17,8 @@ WITH searched AS MATERIALIZED (
     SELECT total_uploads FROM users WHERE id = $1 AND NOT is_deleted
 ), typed AS MATERIALIZED (
     SELECT count(*) AS files FROM files
-    WHERE coalesce($2, $9::text, $10::boolean::text) IS NULL AND $3::text[] IS NOT NULL AND user_id = $1 AND content_type = ANY ($3)
+    WHERE coalesce($2, $9::text, $10::boolean::text) IS NULL AND $3::text[] IS NOT NULL
+      AND user_id = $1 AND content_type = ANY ($3)
       AND ($8::text IS NULL OR folder = $8)
       AND EXISTS (SELECT FROM owner)
 ), few AS MATERIALIZED (

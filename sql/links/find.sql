@@ -1,8 +1,8 @@
 -- The link with the token of hash $1 and the file that it is to, or, if it is to several, the one of them with id $2:
 -- the columns of the file are null if $2 is null or none of them. Also whether browsers show the file, whether its
 -- content is UTF-8 as a whole, from when until when the link works, whether a use now would be the first one in this
--- hour, whether files are sent by it, whose it is, and what the owner is called. No row means that there is no such link, that it has expired, or that
--- the owner is deactivated or deleted.
+-- hour, whether files are sent by it, whose it is, and what the owner is called. No row means that there is no such
+-- link, that it has expired, or that the owner is deactivated or deleted.
 SELECT f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash,
        f.description, f.upload_date, f.updated_at, f.is_public, f.version, f.received_by, f.is_utf8, l.id AS link_id,
        l.inline, l.created_at, l.expires_at,

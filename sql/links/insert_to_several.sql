@@ -1,10 +1,10 @@
--- Stores a link to files $1 of user $2, to folder $3, or to send files to folder $12: two of the three are null. $4: the
--- version of the credentials that the request's sender was authenticated with, null if there is none; $5: id; $6: hash
--- of the token; $7: whether browsers show files; $8: lifetime in minutes; $9: the most live links of a user; $10, $11:
--- address and request id of the event; $13 to $16: of a link to send files by, the most files and bytes, the note, and
--- whether mail tells of files; $17: whether young accounts that registered themselves may not ask for files. No row means
--- that the user's account is no longer as it was. Otherwise the row says whether it may make the link, and whether all of
--- these files are the user's; if both is so and there is no id, there are too many links.
+-- Stores a link to files $1 of user $2, to folder $3, or to send files to folder $12: two of the three are null. $4:
+-- the version of the credentials that the request's sender was authenticated with, null if there is none; $5: id; $6:
+-- hash of the token; $7: whether browsers show files; $8: lifetime in minutes; $9: the most live links of a user; $10,
+-- $11: address and request id of the event; $13 to $16: of a link to send files by, the most files and bytes, the note,
+-- and whether mail tells of files; $17: whether young accounts that registered themselves may not ask for files. No row
+-- means that the user's account is no longer as it was. Otherwise the row says whether it may make the link, and
+-- whether all of these files are the user's; if both is so and there is no id, there are too many links.
 -- Locks are taken as by links/insert.sql, and for its reasons. A file that was deleted while this waited for that of
 -- the user's row is none of the user's any more. The planner does not see the values, so it keeps its plan.
 WITH wanted AS MATERIALIZED (

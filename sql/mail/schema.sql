@@ -189,7 +189,8 @@ BEGIN
                          || c.queued_at)[1:10]
         RETURNING queued_at[1], queued_at[1] INTO NEW.due_at, NEW.created_at;
     END IF;
-    RETURN CASE WHEN is_settled OR NEW.kind <> 'files_received' AND mail_wait(mailbox(coalesce(NEW.email_key, '')), 12, coalesce(NEW.network, (
+    RETURN CASE WHEN is_settled OR NEW.kind <> 'files_received'
+                     AND mail_wait(mailbox(coalesce(NEW.email_key, '')), 12, coalesce(NEW.network, (
                     SELECT network FROM sign_in_networks WHERE user_id = NEW.user_id
                     ORDER BY last_sign_in_at DESC LIMIT 1
                 ))) IS NULL THEN NEW END;

@@ -23,8 +23,9 @@ WITH matching AS MATERIALIZED (
         LIMIT $6 OFFSET $7
     ) sorted
 )
-SELECT f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash, f.description,
-       f.upload_date, f.updated_at, f.is_public, f.version, f.received_by, f.deleted_at, (SELECT count(*) FROM matching) AS total
+SELECT f.id, f.user_id, f.folder, f.filename, f.original_filename, f.content_type, f.file_size, f.file_hash,
+       f.description, f.upload_date, f.updated_at, f.is_public, f.version, f.received_by, f.deleted_at,
+       (SELECT count(*) FROM matching) AS total
 FROM (VALUES (1)) one
 LEFT JOIN (page JOIN deleted_files f ON f.id = page.id) ON true
 ORDER BY page.place

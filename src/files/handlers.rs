@@ -139,8 +139,8 @@ fn record(
 
 /// How many bytes another file of the owner may have, by what the quotas have left. Fails with [`Error::StorageFull`]
 /// if a quota is used up already, or a link `is_full`, and with [`Error::Unavailable`] if the database has refused a
-/// change in the last seconds, so that no body is received in vain. The database decides in the end: uploads that run at
-/// once see the same numbers.
+/// change in the last seconds, so that no body is received in vain. The database decides in the end: uploads that run
+/// at once see the same numbers.
 fn left_for_file(
     context: &RequestContext,
     owner: &User,

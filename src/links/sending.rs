@@ -7,8 +7,8 @@
 //! - **Threads and connections**: eight uploads of a link at once, four of a network of clients; others are refused. A
 //!   body that comes too slowly is given up, as any.
 //! - **Time of the database**: a look-up by a hash for each request. One file for an owner is recorded at a time,
-//!   beside the owner's own. Requests count for the link and the network, keys for them too, and requests with unknown tokens
-//!   for the address.
+//!   beside the owner's own. Requests count for the link and the network, keys for them too, and requests with unknown
+//!   tokens for the address.
 //! - **The audit log**: a hundred events an hour of a link, which are none of its owner's.
 //! - **Mail**: one an hour and ten a day for an owner, of all links, with a number and nothing that anybody chose.
 //! - **Names, descriptions and types**: by the rules of uploads. A file lies in the link's folder, whatever the form

@@ -236,7 +236,8 @@ pub fn find(db: &Database, hash: &LinkHash, file: Option<Uuid>) -> Result<FoundL
     let rows = db.read(sql!("links/find"), &[&hash.as_slice(), &file])?;
     let row = rows.first().ok_or(Error::LinkNotFound)?;
     Ok(from_row!(row => FoundLink {
-        is_utf8, link_id, is_to_several, receives_files, link_folder, inline, is_first_use, created_at, expires_at, sender;
+        is_utf8, link_id, is_to_several, receives_files, link_folder, inline, is_first_use, created_at, expires_at,
+        sender;
         file: files::from_row(row)
     }))
 }

@@ -33,8 +33,8 @@ pub struct LinkUpload<'a> {
 }
 
 impl LinkUploads {
-    /// Begins an upload by a link that takes `most` bytes and has received so many. Returns `None` if too many are under
-    /// way of the link, or of the client's network.
+    /// Begins an upload by a link that takes `most` bytes and has received so many. Returns `None` if too many are
+    /// under way of the link, or of the client's network.
     pub fn begin(
         &self,
         link: Uuid,

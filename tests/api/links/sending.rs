@@ -79,7 +79,9 @@ fn a_link_to_send_files_by_is_made_shown_and_ended() {
     api.delete(&format!("/links/{id}"), &ann).expect(204);
     api.open_link(&format!("{link}?about=true")).refused(404, "Link not found");
     api.send_file(link, "a.txt", b"hello").refused(404, "Link not found");
-    let details = "SELECT string_agg(action || ' ' || subject_type || ' ' || (details ->> 'upload_to'), ', ' ORDER BY at)
+    let details =
+        "SELECT string_agg(action || ' ' || subject_type || ' ' || (details ->> 'upload_to'), ', '
+                                     ORDER BY at)
                    FROM audit_events WHERE subject_id = '";
     let events: String = api.database.value(&format!("{details}{id}'"));
     assert_eq!(events, "file.link_create link /a b, file.link_delete link /a b");

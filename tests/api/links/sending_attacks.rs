@@ -104,7 +104,8 @@ fn all_links_of_an_owner_together_fill_no_audit_log() {
     send(0);
     // What all links of the owner have in this hour is one short of what they may have.
     api.database.run(
-        "UPDATE own_changes SET in_hour = 999 WHERE user_id NOT IN (SELECT id FROM users UNION SELECT id FROM file_links)",
+        "UPDATE own_changes SET in_hour = 999
+         WHERE user_id NOT IN (SELECT id FROM users UNION SELECT id FROM file_links)",
     );
     send(1);
     assert_eq!(events(), 2);
@@ -125,9 +126,10 @@ fn hidden_files_take_nothing_from_what_a_link_to_a_folder_shows() {
     let link = api.new_link_to(&ann, json!({"folder": "/in"}));
     let file = api.new_file_in(&ann, "/in", "zz.txt");
     api.database.run(&format!(
-        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size, file_path, file_hash,
-                            received_by, is_as_received)
-         SELECT gen_random_uuid(), user_id, folder, n || '.txt', n || '.txt', content_type, 0, 'files/-', file_hash, id, true
+        "INSERT INTO files (id, user_id, folder, filename, original_filename, content_type, file_size,
+                            file_path, file_hash, received_by, is_as_received)
+         SELECT gen_random_uuid(), user_id, folder, n || '.txt', n || '.txt', content_type, 0, 'files/-',
+                file_hash, id, true
          FROM files, generate_series(1, 10500) n WHERE id = '{file}'"
     ));
     let about = api.open_link(&format!("{link}?about=true")).expect(200);

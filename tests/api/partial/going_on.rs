@@ -21,8 +21,8 @@ impl Server {
         let token = sender.access_token().map(|token| format!("Authorization: Bearer {token}\r\n"));
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
         let head = format!(
-            "PATCH {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Tus-Resumable: 1.0.0\r\nContent-Type: {BYTES}\r\n\
-             Upload-Offset: {at}\r\nContent-Length: {announced}\r\n\r\n",
+            "PATCH {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{}Tus-Resumable: 1.0.0\r\n\
+             Content-Type: {BYTES}\r\nUpload-Offset: {at}\r\nContent-Length: {announced}\r\n\r\n",
             token.unwrap_or_default()
         );
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(bytes));
@@ -63,8 +63,8 @@ fn what_came_before_a_connection_broke_is_kept() {
     assert_eq!(api.download(&ann, id_of(&path)).expect(200).bytes, content);
     // A creation that broke off is found in the list.
     let head = format!(
-        "POST {ALL} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nTus-Resumable: 1.0.0\r\nContent-Type: {BYTES}\r\n\
-         Upload-Length: 9\r\nUpload-Metadata: {}\r\nContent-Length: 9\r\n\r\n12345",
+        "POST {ALL} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nTus-Resumable: 1.0.0\r\n\
+         Content-Type: {BYTES}\r\nUpload-Length: 9\r\nUpload-Metadata: {}\r\nContent-Length: 9\r\n\r\n12345",
         ann.access,
         metadata(&[("filename", "b.txt")])
     );

@@ -194,7 +194,8 @@ fn an_upload_that_goes_on_is_not_unused_before_its_first_sync() {
     let path = api.begin_partial(&ann, 600);
     api.adding(&path, &ann, 0, b"0123456789").send().expect(204);
     api.database.run(
-        "UPDATE partial_uploads SET touched_at = now() - interval '11 minutes', expires_at = now() + interval '1 minute'",
+        "UPDATE partial_uploads
+         SET touched_at = now() - interval '11 minutes', expires_at = now() + interval '1 minute'",
     );
     let stream = api.begin_adding(&path, &ann, (10, 590), b"more");
     api.wait_for_bytes(&path, 14);

@@ -127,7 +127,8 @@ pub const TABLE: &[Row] = &[
 pub fn endpoints() -> Vec<&'static Row> {
     let document = document(&[("CLOAKROOM_TEST_ENDPOINTS_ENABLED", "true")]);
     let is_documented = |(method, path, _): &&Row| {
-        let is_id = !["/public", "/zip", "/partial"].iter().any(|word| path.ends_with(word)); // these are none, in no build
+        // These are no ids, in no build.
+        let is_id = !["/public", "/zip", "/partial"].iter().any(|word| path.ends_with(word));
         is_id && Operation::of_request(&document, method, &path.replace(['{', '}'], "")).is_some()
     };
     TABLE.iter().filter(|row| has_extras() || is_documented(row)).collect()
