@@ -8,6 +8,7 @@ use super::writing::{Place, first_type, remove};
 use crate::error::partial::PartialError;
 use crate::error::{Error, FieldError};
 use crate::files::record::{self, Recorded};
+use crate::files::statements::unrecorded;
 use crate::model::content_type::SIGNATURE_BYTES;
 use crate::model::file::NewFile;
 use crate::model::problems;
@@ -16,7 +17,8 @@ use crate::storage::draft::partial::Sums;
 use crate::storage::{Content, Draft};
 
 /// Records the file of an upload whose bytes are all there and noted: in a draft or, if a request before this one has
-/// ended in between, in the place of contents already. What may not be stored ends the upload.
+/// ended in between, in the place of contents already. What may not be stored ends the upload. If the upload has ended
+/// meanwhile, as a transfer to a store may take long, its content is removed.
 pub fn complete(
     context: &RequestContext,
     place: &Place,
@@ -26,10 +28,7 @@ pub fn complete(
     place.check(context)?;
     let (sums, first) = match &draft {
         Some(draft) => (draft.sums(), draft.beginning(SIGNATURE_BYTES)?),
-        None => {
-            context.app.storage.sync_content(upload.file_id)?;
-            stored(context, upload)?
-        }
+        None => stored(context, upload)?,
     };
     let hash = sums.hash();
     let is_other = upload.sha256.as_ref().is_some_and(|wanted| *wanted != hash);
@@ -58,21 +57,31 @@ pub fn complete(
         key: None,
         partial: Some(upload.id),
     });
+    let recorded = record(context, place, &file);
+    if recorded.is_err() {
+        for content in unrecorded(&context.db, &[file.id])? {
+            app.storage.remove(content)?;
+        }
+    }
+    match recorded {
+        // It has ended, or another process has recorded it.
+        Err(Error::StorageFull) if !is_open(context, place, upload)? => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn record(context: &RequestContext, place: &Place, file: &Arc<NewFile>) -> Result<(), Error> {
     // A store may take long.
     place.check(context)?;
+    let app = context.app;
     let timeout = app.config.database_timeout;
     let turn = place.whose.link.map(|_| app.extras.link_permits.record(place.owner.id, timeout));
     let _turn = turn.transpose()?;
-    match record::record(&app.uploads, &context.db, &file, &app.file_quotas()) {
-        Ok(Recorded::New(_)) => {
-            app.stored_bytes.add(file.size, 0);
-            app.wake_background(); // which wakes the thread that sends mail
-            Ok(())
-        }
-        // It has ended, or another process has recorded it.
-        Err(Error::StorageFull) if !is_open(context, place, upload)? => Ok(()),
-        outcome => outcome.map(drop),
+    if let Recorded::New(_) = record::record(&app.uploads, &context.db, file, &app.file_quotas())? {
+        app.stored_bytes.add(file.size, 0);
+        app.wake_background(); // which wakes the thread that sends mail
     }
+    Ok(())
 }
 
 fn is_open(context: &RequestContext, place: &Place, it: &PartialUpload) -> Result<bool, Error> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::completion::{complete, end};
 use super::metadata::{self, check_version, has_bytes, number};
 use super::statements::{self, PartialUpload, Whose};
-use super::writing::{Place, Writing, lock, remove};
+use super::writing::{Place, Writing, lock, lock_content, remove};
 use crate::error::Error;
 use crate::error::partial::PartialError;
 use crate::http::client_address::first_bits;
@@ -92,14 +92,15 @@ pub fn begin(
         app.extras.writers.end(other);
         app.storage.remove_partial(other);
     }
-    if has_bytes || file.size == 0 {
-        let outcome = write(context, place, id, 0);
-        // Nobody is told where to go on. Who only lost the connection finds it in the list.
-        if matches!(outcome, Err(Error::StorageFull | Error::BodyTooLarge(_))) {
-            give_up(context, place.whose, id)?;
-        }
-        outcome?;
+    let outcome = match app.storage.create_partial(id) {
+        Ok(()) if has_bytes || file.size == 0 => write(context, place, id, 0),
+        created => created,
+    };
+    // Nobody is told where to go on. Who only lost the connection finds it in the list.
+    if matches!(outcome, Err(Error::StorageFull | Error::BodyTooLarge(_))) {
+        give_up(context, place.whose, id)?;
     }
+    outcome?;
     let response = state(context, place, id, 201)?;
     Ok(response.with_header("Location", format!("{}/{id}", place.path)))
 }
@@ -148,8 +149,7 @@ pub fn go_on(context: &mut RequestContext, place: &Place, id: Uuid) -> Result<Re
 fn write(context: &mut RequestContext, place: &Place, id: Uuid, offset: u64) -> Result<(), Error> {
     let app = context.app;
     let turn = app.extras.writers.begin(id, context.request.body.room.clone());
-    let file = lock(context, &statements::find(&context.db, id, place.whose)?, &turn)?;
-    // It is read again, because another request may have changed it until its lock came free.
+    let file = lock(context, id, &turn)?;
     let upload = statements::find(&context.db, id, place.whose)?;
     let (size, synced) = (upload.size(), upload.synced());
     let is_whole = |it: &File| it.metadata().is_ok_and(|found| found.len() >= synced);
@@ -158,7 +158,10 @@ fn write(context: &mut RequestContext, place: &Place, id: Uuid, offset: u64) -> 
         return match synced == size {
             true if offset != size => Err(standing(size)),
             true if upload.is_complete => Ok(()),
-            true => complete(context, place, &upload, None),
+            true => {
+                let _content = lock_content(context, &upload, &turn)?;
+                complete(context, place, &upload, None)
+            }
             false => Err(Error::Partial(PartialError::NotFound)),
         };
     };
@@ -223,7 +226,6 @@ fn offset_of(context: &RequestContext, upload: &PartialUpload) -> Result<u64, Er
     let boot = boot();
     let is_trusted = !boot.is_empty() && upload.boot.as_ref() == Some(&boot);
     match context.app.storage.partial_file(upload.id)?.map(|file| file.len()) {
-        None if synced == 0 => Ok(0),
         Some(length) if length >= synced => Ok(if is_trusted { length.min(size) } else { synced }),
         _ => Err(Error::Partial(PartialError::NotFound)),
     }

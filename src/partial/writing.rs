@@ -48,18 +48,32 @@ impl Place<'_> {
     }
 }
 
-/// Waits for the lock of the file of an upload, but not long, and not if a newer request wants to write. `None` if
-/// there is no file, and there should be one.
-pub fn lock(
+/// Waits for the lock of the file of an upload. `None` if it is not there, or no longer.
+pub fn lock(context: &RequestContext, id: Uuid, turn: &Turn) -> Result<Option<File>, Error> {
+    locked(turn, || context.app.storage.open_partial(id))
+}
+
+/// The same for the content that an upload has become, because whoever has moved it there may take it back as long as
+/// it is not synced. It is synced then.
+pub fn lock_content(
     context: &RequestContext,
     upload: &PartialUpload,
     turn: &Turn,
 ) -> Result<Option<File>, Error> {
     let storage = &context.app.storage;
+    let content = locked(turn, || storage.open_content(upload.file_id))?;
+    content.as_ref().map_or(Ok(()), |content| storage.sync_content(content))?;
+    Ok(content)
+}
+
+/// Opens a file and waits for its lock, but not long, and not if a newer request wants to write. Whoever had it before
+/// may have removed or renamed the file, so it is opened again.
+fn locked(
+    turn: &Turn,
+    open: impl Fn() -> Result<Option<File>, Error>,
+) -> Result<Option<File>, Error> {
     let began = Instant::now();
-    let Some(file) = storage.open_partial(upload.id, upload.synced() == 0)? else {
-        return Ok(None);
-    };
+    let Some(file) = open()? else { return Ok(None) };
     loop {
         match file.try_lock() {
             Ok(()) => break,
@@ -75,10 +89,9 @@ pub fn lock(
             Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(5)),
         }
     }
-    // The one before may have ended the upload, or this may be the content of a record by now.
-    let found = storage.partial_file(upload.id)?;
-    let is_same = found.is_some_and(|it| file.metadata().is_ok_and(|own| own.ino() == it.ino()));
-    Ok(Some(file).filter(|_| is_same))
+    let inode = |it: &File| it.metadata().map(|found| found.ino()).ok();
+    let found = open()?;
+    Ok(found.filter(|found| inode(found) == inode(&file)).map(|_| file))
 }
 
 /// An upload while a request adds to it.

@@ -17,9 +17,7 @@ use uuid::Uuid;
 
 use super::directory_sync::DirectorySync;
 use super::draft::CompleteDraft;
-use super::file_system::{
-    create_private_file, log_not_removed, remove_file, sync_directory, translate,
-};
+use super::file_system::{create_private_file, log_not_removed, sync_directory, translate};
 use super::{Content, Contents, IdBatches, MIN_SWEPT_AGE, age};
 use crate::error::Error;
 
@@ -131,7 +129,7 @@ impl Contents for ContentDirectory {
     }
 
     /// Changes both names before the first wait, so that the disk takes all of it at once. The draft must be on the
-    /// same file system.
+    /// same file system. If that fails, the content is the draft again.
     fn store(&self, id: Uuid, draft: &CompleteDraft) -> Result<(), Error> {
         if draft.is_recorded {
             draft.file.sync_all().map_err(translate)?;
@@ -140,7 +138,8 @@ impl Contents for ContentDirectory {
         let renamed = self.names.now();
         let synced = draft.file.sync_all().and_then(|()| self.names.wait_since(renamed));
         synced.map_err(|error| {
-            remove_file(&self.path(id));
+            let undone = fs::rename(self.path(id), draft.path);
+            drop(undone.inspect_err(|error| log_not_removed(&self.path(id), error)));
             translate(error)
         })
     }
@@ -219,4 +218,31 @@ fn id_of(entry: &DirEntry) -> Option<Uuid> {
     let id: Uuid = name.to_str()?.parse().ok()?;
     // A UUID can be spelt in several ways, of which this program uses one.
     (name == *id.to_string()).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_whose_name_cannot_be_synced_is_a_draft_again() -> std::io::Result<()> {
+        let data_dir = std::env::temp_dir().join(Uuid::new_v4().to_string());
+        let mut places = ContentDirectory::at(&data_dir);
+        places.names = DirectorySync::of(data_dir.join("missing"));
+        fs::create_dir_all(&places.contents)?;
+        let (path, id) = (data_dir.join("draft"), Uuid::new_v4());
+        fs::write(&path, "content")?;
+        let file = File::open(&path)?;
+        let draft = CompleteDraft {
+            path: &path,
+            file: &file,
+            size: 7,
+            sha256: [0; 32],
+            is_recorded: false,
+        };
+        assert!(places.store(id, &draft).is_err());
+        assert_eq!(fs::read(&path)?, b"content");
+        assert!(!places.path(id).exists());
+        fs::remove_dir_all(data_dir)
+    }
 }

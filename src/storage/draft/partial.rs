@@ -4,8 +4,8 @@
 
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crc32fast::Hasher;
@@ -19,7 +19,7 @@ use crate::model::hex;
 use crate::model::utf8::Utf8Check;
 use crate::storage::Storage;
 use crate::storage::content_directory::old_ids;
-use crate::storage::file_system::{remove_file, sync_directory, translate};
+use crate::storage::file_system::{create_file, remove_file, sync_directory, translate};
 
 /// How many bytes are read at once.
 const PIECE: usize = 64 * 1024;
@@ -82,35 +82,36 @@ impl Storage {
         }
     }
 
-    /// Makes a content safe that another request has put into the directory of contents, and may not have synced yet.
-    /// In a store it is safe.
-    pub fn sync_content(&self, id: Uuid) -> Result<(), Error> {
-        let Some(directory) = self.content_directory() else { return Ok(()) };
-        let sync = || File::open(directory.join(id.to_string()))?.sync_all();
-        match sync().and_then(|()| sync_directory(directory)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            synced => synced.map_err(translate),
-        }
+    /// Opens a content that another request has put into the directory of contents. `None` if it is not there; in a
+    /// store it is safe already.
+    pub fn open_content(&self, id: Uuid) -> Result<Option<File>, Error> {
+        self.content_directory().map_or(Ok(None), |directory| open(&directory.join(id.to_string())))
     }
 
-    /// Opens the file of an upload, and makes an empty one if `is_new`. `None` if there is none.
-    pub fn open_partial(&self, id: Uuid, is_new: bool) -> Result<Option<File>, Error> {
-        let mut options = File::options();
-        options.read(true).write(true).create(is_new).truncate(false).mode(0o600);
-        let open = || options.open(self.partial(Some(id)));
-        let is_missing = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
-        let opened = open().or_else(|error| match is_new && is_missing(&error) {
-            true => {
-                let directory = self.partial(None);
-                DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-                open()
+    /// Makes a content safe that another request has put into the directory of contents, and may not have synced yet.
+    pub fn sync_content(&self, content: &File) -> Result<(), Error> {
+        let directory = self.content_directory().map_or(Ok(()), sync_directory);
+        directory.and_then(|()| content.sync_all()).map_err(translate)
+    }
+
+    /// Opens the file of an upload. `None` if there is none.
+    pub fn open_partial(&self, id: Uuid) -> Result<Option<File>, Error> {
+        open(&self.partial(Some(id)))
+    }
+
+    /// Makes the empty file of a new upload, whose name survives a loss of power: without it there is no such upload
+    /// here, as where another host has the bytes.
+    pub fn create_partial(&self, id: Uuid) -> Result<(), Error> {
+        let (directory, path) = (self.partial(None), self.partial(Some(id)));
+        let created = create_file(&path).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+                directory.parent().map_or(Ok(()), sync_directory)?;
+                create_file(&path)
             }
-            false => Err(error),
+            _ => Err(error),
         });
-        match opened {
-            Err(error) if is_missing(&error) => Ok(None),
-            opened => opened.map(Some).map_err(translate),
-        }
+        created.and_then(|_| sync_directory(&directory)).map_err(translate)
     }
 
     /// Removes the bytes of an upload. A failure is only logged: the sweep tries again.
@@ -192,6 +193,14 @@ impl Draft {
         let mut bytes = vec![0; most.min(usize::try_from(self.size).unwrap_or(most))];
         self.file.read_exact_at(&mut bytes, 0).map_err(translate)?;
         Ok(bytes)
+    }
+}
+
+/// Opens a file for reading and writing. `None` if there is none.
+fn open(path: &Path) -> Result<Option<File>, Error> {
+    match File::options().read(true).write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(translate),
     }
 }
 

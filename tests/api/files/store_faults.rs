@@ -74,6 +74,34 @@ fn an_upload_is_acknowledged_only_if_the_store_has_it() {
     assert!(store.contents().len() > api.all_files(&ann).len());
 }
 
+/// The object arrives when nobody waits for it any more.
+#[test]
+fn an_upload_in_several_requests_that_ends_during_its_transfer_leaves_no_object() {
+    let (store, proxy, api) = start();
+    let ann = api.sign_up("ann");
+    api.settle();
+    for ends_link in [true, false] {
+        let link = api.ask_for_files(&ann, json!({}));
+        let links = api.get("/links", &ann).expect(200).list("links");
+        let id = links[0]["id"].as_str().expect("an id");
+        let path = api.begin_by_link(&link, 5);
+        proxy.misbehave(StoreFault::Late(Duration::from_secs(2)), "PUT");
+        thread::scope(|scope| {
+            let sent = scope.spawn(|| api.adding(&path, Anonymous, 0, b"01234").send());
+            wait_until(|| store.contents().len() == 1);
+            match ends_link {
+                true => api.delete(&format!("/links/{id}"), &ann),
+                false => api.tus("DELETE", &path, Anonymous).send(),
+            }
+            .expect(204);
+            sent.join().expect("an answer").expect(404);
+        });
+        proxy.behave();
+        assert!(store.contents().is_empty(), "{ends_link}");
+        assert!(api.all_files(&ann).is_empty() && entries(api.data.join("partial")).is_empty());
+    }
+}
+
 #[test]
 fn a_store_that_takes_no_bytes_ends_an_upload_after_ten_seconds() {
     let (store, proxy, api) = start();

@@ -187,7 +187,11 @@ fn after_a_loss_of_power_only_what_is_synced_counts() {
     api.adding(&path, &ann, 8, b"89").send().expect(409);
     api.adding(&path, &ann, 5, b"56789").send().expect(204);
     assert_eq!(api.download(&ann, id_of(&path)).expect(200).bytes, b"0123456789");
-    // One whose bytes are gone, as on another host, is none.
+    // One whose bytes are gone, as on another host, is none, also before it had any.
+    let path = api.begin_partial(&ann, 10);
+    fs::remove_file(api.partial_file(&path)).expect("a file");
+    api.tus("HEAD", &path, &ann).send().expect(404);
+    api.adding(&path, &ann, 0, b"01234").send().refused(404, "Upload not found");
     let path = api.begin_partial(&ann, 10);
     api.adding(&path, &ann, 0, b"01234").send().expect(204);
     fs::write(api.partial_file(&path), b"0123").expect("a file");
@@ -224,6 +228,13 @@ fn a_crash_between_the_last_byte_and_the_record_makes_no_second_file_and_loses_n
     // The sweep leaves it alone.
     make_older(&api.data.content(&id), 30);
     assert_eq!(api.collect_garbage(), swept(0, 0));
+    // Who has moved it there, and has its lock, may take it back if it cannot be synced.
+    let mover = fs::File::open(api.data.content(&id)).expect("a content");
+    mover.lock().expect("a lock");
+    let busy = api.adding(&path, &ann, 10, b"").send().expect(409);
+    assert_eq!(busy.header("Retry-After"), "1");
+    fs::rename(api.data.content(&id), api.partial_file(&path)).expect("a draft again");
+    drop(mover);
     let last = api.adding(&path, &ann, 10, b"").send().expect(204);
     assert_eq!(last.header("Content-Location"), format!("/api/v1/uploads/{id}"));
     assert_eq!(api.download(&ann, &id).expect(200).bytes, b"0123456789");

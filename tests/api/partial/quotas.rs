@@ -126,7 +126,7 @@ fn a_new_upload_ends_those_that_are_not_used_if_it_fits_then() {
     for path in [&oldest, &new, &newest] {
         api.tus("HEAD", path, &ann).send().expect(200);
     }
-    assert_eq!(entries(api.data.join("partial")).len(), 2);
+    assert_eq!(entries(api.data.join("partial")).len(), 3);
 }
 
 #[test]
