@@ -64,7 +64,7 @@ thread_local! {
 /// Bounds how many threads do something at once. Each thread asks for a permit with a key, such as the id of a user; a
 /// semaphore with a single bound uses the key `()`.
 /// A permit that is dropped goes directly to the thread that has waited longest of those that may have it, so no other
-/// thread can overtake it.
+/// thread that may have it can overtake that one. One that weighs as much as several may go to several.
 pub struct Semaphore<K = ()> {
     rank: Rank,
     policy: Box<dyn Policy<K>>,
@@ -130,9 +130,10 @@ impl<K: Eq + Hash> SemaphoreState<K> {
         }
     }
 
-    /// How many permits of these keys are taken.
-    pub fn taken(&self, is_counted: impl Fn(&K) -> bool) -> usize {
-        self.taken.iter().filter(|(key, _)| is_counted(key)).map(|(_, taken)| taken).sum()
+    /// What the permits that are taken weigh together. A permit of a key weighs what `weight` says of it: 0 or 1 to
+    /// count those of some keys, more if a thread needs as much as several others.
+    pub fn taken(&self, weight: impl Fn(&K) -> usize) -> usize {
+        self.taken.iter().map(|(key, taken)| weight(key) * taken).sum()
     }
 
     /// How many threads wait with these keys.
@@ -140,7 +141,8 @@ impl<K: Eq + Hash> SemaphoreState<K> {
         self.queue.iter().filter(|waiting| is_counted(&waiting.key)).count()
     }
 
-    fn take(&mut self, key: K) {
+    /// Counts a permit of this key as taken.
+    pub fn take(&mut self, key: K) {
         *self.taken.entry(key).or_default() += 1;
     }
 
@@ -254,11 +256,11 @@ impl<K: Eq + Hash> Semaphore<K> {
 
     /// How many permits are taken.
     pub fn in_use(&self) -> usize {
-        lock(&self.state).taken(|_| true)
+        lock(&self.state).taken(|_| 1)
     }
 }
 
-/// One of the permits of a [`Semaphore`]. Dropping it hands it on to the next waiting thread, or frees it.
+/// One of the permits of a [`Semaphore`]. Dropping it hands it on to the next waiting threads, or frees it.
 pub struct Permit<K: Eq + Hash + Clone = ()> {
     semaphore: Arc<Semaphore<K>>,
     key: K,
@@ -277,8 +279,12 @@ impl<K: Eq + Hash + Clone> Drop for Permit<K> {
             _ => drop(state.taken.remove(&self.key)),
         }
         let policy = &self.semaphore.policy;
-        let next = state.queue.iter().position(|next| policy.may_take(&next.key, &state));
-        if let Some(Waiting { key, wake, .. }) = next.and_then(|next| state.queue.remove(next)) {
+        let next = |state: &SemaphoreState<K>| {
+            state.queue.iter().position(|next| policy.may_take(&next.key, state))
+        };
+        while let Some(Waiting { key, wake, .. }) =
+            next(&state).and_then(|next| state.queue.remove(next))
+        {
             state.take(key);
             // A thread keeps its receiver as long as it is in the queue, so this neither fails nor waits.
             let _ = wake.send(());

@@ -6,7 +6,8 @@ CREATE TABLE users (
     username text COLLATE "C",
     email text,
     name text,
-    -- A PHC string. Null for an account whose owner has not chosen a password yet, and for the development admin.
+    -- A PHC string, or `imported:` and a hash that another program made, until its owner signs in. Null for an account
+    -- whose owner has not chosen a password yet, and for the development admin.
     password_hash text,
     role text NOT NULL DEFAULT 'user' CONSTRAINT users_role_check CHECK (role IN ('user', 'admin')),
     permissions text[] NOT NULL DEFAULT '{}',
@@ -88,11 +89,12 @@ CREATE UNIQUE INDEX users_email_key ON users (email_key) WHERE NOT is_deleted AN
 CREATE UNIQUE INDEX users_identity_key ON users (identity_subject, identity_issuer) WHERE identity_subject IS NOT NULL;
 -- The order in which exports read.
 CREATE INDEX users_created ON users (created_at, id) WHERE NOT is_deleted AND NOT is_development_admin;
--- The few among the many: admins, and accounts that have a secret of a second factor, which are all sealed anew at a
--- start.
+-- The few among the many: admins, accounts that have a secret of a second factor, which are all sealed anew at a start,
+-- and those with an imported password hash, which each start looks at.
 CREATE INDEX users_admins ON users (created_at, id)
 WHERE role = 'admin' AND NOT is_deleted AND NOT is_development_admin;
 CREATE INDEX users_second_factor ON users (id) WHERE second_factor_sealed IS NOT NULL;
+CREATE INDEX users_imported ON users (id) WHERE password_hash LIKE 'imported:%';
 -- The young ones among those that registered themselves, also deleted accounts, whose contents may still be there.
 CREATE INDEX users_self_registered ON users (created_at) WHERE is_self_registered;
 -- Those who have the most deleted bytes.

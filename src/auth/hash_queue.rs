@@ -19,13 +19,15 @@ const MAX_WAITING_OF_ADDRESS: usize = 4;
 /// Most requests of users who are signed in that wait, so that they leave places to logins.
 const MAX_WAITING_SIGNED_IN: usize = 48;
 
-/// A request for a permit.
+/// A request for a permit, which takes one turn of the queue, or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HashRequest {
     /// Whether the request is authenticated. Such requests yield to logins.
     pub is_signed_in: bool,
     /// The client's network, see `client_address::network`; `None` if the client is exempt from limits of an address.
     pub network: Option<IpAddr>,
+    /// The turns that the check of an imported hash takes; 0 for any other hash, which takes one.
+    pub imported: usize,
 }
 
 /// Bounds how many hashes run at once.
@@ -59,20 +61,27 @@ impl HashQueue {
     }
 }
 
-/// Permits are given in the order of asking, but users who are signed in get at most half of them; if there is only
+/// Permits are given in the order of asking, but users who are signed in get at most half of the turns; if there is only
 /// one, they get it when no login waits.
+///
+/// Checks of imported hashes, which may take as long and as much memory as the programs that made these chose, get at
+/// most a quarter of the turns. One of them that takes more is alone among them, and takes what others leave: while it
+/// waits, those behind it pass, and it may wait in vain. So nobody slows the others by signing in to such accounts.
 struct HashPolicy {
-    /// Most hashes that run at once.
+    /// All turns: most hashes that run at once.
     size: usize,
 }
 
 impl Policy<HashRequest> for HashPolicy {
     fn may_take(&self, request: &HashRequest, state: &SemaphoreState<HashRequest>) -> bool {
-        if state.taken(|_| true) >= self.size {
+        let turns = |it: &HashRequest| it.imported.max(1);
+        let imported = state.taken(|other| other.imported);
+        let is_much = imported > 0 && imported + request.imported > self.size / 4;
+        if state.taken(turns) + turns(request) > self.size || request.imported > 0 && is_much {
             return false;
         }
         !request.is_signed_in
-            || state.taken(|other| other.is_signed_in) < self.size / 2
+            || state.taken(|it| usize::from(it.is_signed_in) * turns(it)) < self.size / 2
             || (self.size == 1 && state.waiting(|other| !other.is_signed_in) == 0)
     }
 
@@ -94,8 +103,8 @@ mod tests {
     use super::*;
     use crate::semaphore::lock;
 
-    const LOGIN: HashRequest = HashRequest { is_signed_in: false, network: None };
-    const SIGNED_IN: HashRequest = HashRequest { is_signed_in: true, network: None };
+    const LOGIN: HashRequest = HashRequest { is_signed_in: false, network: None, imported: 0 };
+    const SIGNED_IN: HashRequest = HashRequest { is_signed_in: true, ..LOGIN };
 
     /// Lets `waiting` ask one after the other while `held` has its turn. Returns the order in which they had theirs, by
     /// their places in `waiting`.
@@ -181,6 +190,59 @@ mod tests {
             drop(state.join(LOGIN, false));
         }
         assert_eq!(state.waiting(|_| true), 64);
+        Ok(())
+    }
+
+    /// Whether a request may have a permit while others have theirs.
+    fn may_take(size: usize, taken: &[HashRequest], request: HashRequest) -> bool {
+        let mut state = SemaphoreState::new();
+        taken.iter().for_each(|request| state.take(*request));
+        HashPolicy { size }.may_take(&request, &state)
+    }
+
+    #[test]
+    fn checks_of_imported_hashes_have_a_quarter_of_the_turns_or_are_alone_among_them() {
+        let imported = |turns| HashRequest { imported: turns, ..LOGIN };
+        // One that takes all turns waits until nobody has one, and nobody takes one beside it.
+        assert!(may_take(4, &[], imported(4)) && !may_take(4, &[LOGIN], imported(4)));
+        assert!(!may_take(4, &[imported(4)], LOGIN) && !may_take(4, &[], imported(5)));
+        // One that takes fewer leaves the others to other hashes, but not to a second one.
+        assert!(may_take(4, &[LOGIN], imported(3)) && may_take(4, &[imported(3)], LOGIN));
+        assert!(!may_take(4, &[imported(1)], imported(1)) && may_take(4, &[imported(1)], LOGIN));
+        assert!(
+            may_take(8, &[imported(1)], imported(1)) && !may_take(8, &[imported(1)], imported(2))
+        );
+        assert!(!may_take(8, &[imported(1), imported(1)], imported(1)));
+        assert!(may_take(1, &[], imported(1)) && !may_take(1, &[LOGIN], imported(1)));
+        // Users who are signed in get half of the turns with these too.
+        let signed_in = HashRequest { imported: 2, ..SIGNED_IN };
+        assert!(may_take(4, &[], signed_in) && !may_take(4, &[signed_in], SIGNED_IN));
+        assert!(may_take(4, &[signed_in], LOGIN));
+    }
+
+    #[test]
+    fn a_check_that_takes_several_turns_leaves_them_to_as_many() -> Result<(), Error> {
+        let large = HashRequest { imported: 3, ..LOGIN };
+        let (queue, served) = (HashQueue::new(3), Mutex::new(0));
+        std::thread::scope(|scope| {
+            let held = queue.wait(large)?;
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let turn = queue.wait(LOGIN);
+                    *lock(&served) += 1;
+                    while *lock(&served) < 3 {
+                        std::thread::yield_now();
+                    }
+                    drop(turn);
+                });
+            }
+            while queue.load().1 < 3 {
+                std::thread::yield_now();
+            }
+            drop(held);
+            Ok::<_, Error>(())
+        })?;
+        assert_eq!((*lock(&served), queue.load()), (3, (0, 0)));
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Signed tokens, personal access tokens, tokens of mails, the sealing of secrets, password hashes and their queue,
-//! token buckets, and the channel of refused actions. No network or database access, and none to files but that of
+//! Signed tokens, personal access tokens, tokens of mails, the sealing of secrets, password hashes, also those that
+//! other programs made, and their queue, token buckets, and the channel of refused actions. No network or database access, and none to files but that of
 //! `refused_passwords`. `jwt` and `token_bucket` take the time as an argument, `personal_token` its random bytes, so
 //! that tests can choose them.
 
@@ -8,6 +8,8 @@ mod any_tokens;
 pub mod email_token;
 pub mod failure_channel;
 pub mod hash_queue;
+#[cfg(feature = "extras")]
+pub mod imported;
 pub mod jwt;
 pub mod password;
 #[cfg(feature = "extras")]
@@ -22,7 +24,7 @@ mod verified_tokens;
 mod without_extras;
 
 #[cfg(not(feature = "extras"))]
-pub use without_extras::{refused_passwords, sealing};
+pub use without_extras::{imported, refused_passwords, sealing};
 
 use crate::error::Error;
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use scrypt::password_hash::{CustomizedPasswordHasher, PasswordVerifier};
-use scrypt::phc::{ALG_ID, Output, PasswordHash, Salt};
+use scrypt::phc::PasswordHash;
 use scrypt::{Params, Scrypt};
 
 use super::hash_queue::{HashQueue, HashRequest};
-use super::random_bytes;
+use super::{imported, random_bytes};
 use crate::config::ScryptCost;
 use crate::error::Error;
 use crate::model::text::nfc;
@@ -24,30 +24,28 @@ const MAX_PASSES: u64 = 64;
 pub enum PasswordCheck {
     Wrong,
     Right,
-    /// The password is right, but its hash was made with other cost parameters than the configured ones, or of the
-    /// password in another form than NFC, and should be replaced.
+    /// The password is right, but its hash was made with other cost parameters than the configured ones, of the
+    /// password in another form than NFC, or by another program, and should be replaced.
     RightButOutdated,
 }
 
 /// Hashes and checks passwords, each at the configured cost and with a permit.
 pub struct PasswordHasher {
     cost: ScryptCost,
-    /// Is checked in place of the hash of an account that does not exist, so that both logins take the same time.
-    dummy: String,
-    /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked.
+    /// How many hashes run at once.
+    parallel: usize,
+    /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked. Those
+    /// that another program made do not count.
     work: AtomicU64,
     /// Who computes a hash, and who waits for that.
     pub queue: HashQueue,
 }
 
 impl PasswordHasher {
-    /// Makes a hasher that runs at most `parallel` hashes at a time. Fails only if the operating system gives no random
-    /// bytes.
-    pub fn new(cost: ScryptCost, parallel: usize) -> Result<PasswordHasher, Error> {
-        let output = random_bytes::<HASH_BYTES>()?;
-        let dummy = dummy_hash(random_bytes()?, output, cost).map_err(Error::Internal)?;
+    /// Makes a hasher that runs at most `parallel` hashes at a time.
+    pub fn new(cost: ScryptCost, parallel: usize) -> PasswordHasher {
         let work = AtomicU64::new(cost.work());
-        Ok(PasswordHasher { cost, dummy, work, queue: HashQueue::new(parallel) })
+        PasswordHasher { cost, parallel, work, queue: HashQueue::new(parallel) }
     }
 
     /// Hashes a new password, which is in NFC, and returns the PHC string. Fails with [`Error::Unavailable`] if no
@@ -68,8 +66,9 @@ impl PasswordHasher {
     /// [`Error::Unavailable`] if no permit comes in time.
     ///
     /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
-    /// is. The time that a cheaper hash saves is spent on discarded hashes. A more expensive one cannot be made
-    /// cheaper: once the process has checked one, all later checks take as long as that one.
+    /// is. The time that a cheaper hash saves, or that no hash takes, is spent on discarded hashes. A more expensive one
+    /// cannot be made cheaper: once the process has checked one, all later checks take as long as that one. A hash that
+    /// another program made is checked after all that, so it only takes longer, and makes no other check do so.
     ///
     /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first
     /// is right: keyboards differ in the form that they type, and a stored hash may be of either.
@@ -79,26 +78,28 @@ impl PasswordHasher {
         stored: Option<&str>,
         request: HashRequest,
     ) -> Result<PasswordCheck, Error> {
-        let _permit = self.queue.wait(request)?;
+        // No password matches the empty text.
+        let stored = stored.unwrap_or_default();
+        let turns = imported::turns(stored, self.cost, self.parallel)?;
+        let _permit = self.queue.wait(HashRequest { imported: turns, ..request })?;
         let composed = nfc(password);
         let check = self.check_form(&composed, stored)?;
         if composed == password {
             return Ok(check);
         }
         Ok(match (check, self.check_form(password, stored)?) {
-            (PasswordCheck::Wrong, PasswordCheck::Wrong) => PasswordCheck::Wrong,
-            (PasswordCheck::Wrong, _) => PasswordCheck::RightButOutdated,
-            (check, _) => check,
+            (PasswordCheck::Wrong, PasswordCheck::Right) => PasswordCheck::RightButOutdated,
+            (PasswordCheck::Wrong, check) | (check, _) => check,
         })
     }
 
     /// Checks one form of a password.
-    fn check_form(&self, password: &str, stored: Option<&str>) -> Result<PasswordCheck, Error> {
-        let outcome = compare(password, stored.unwrap_or(&self.dummy), self.cost);
-        let (check, spent) = outcome.map_err(Error::Internal)?;
+    fn check_form(&self, password: &str, stored: &str) -> Result<PasswordCheck, Error> {
+        let (check, spent) = compare(password, stored, self.cost);
         let work = self.work.fetch_max(spent, Ordering::Relaxed).max(spent);
         spend_work(password, work - spent, self.cost).map_err(Error::Internal)?;
-        Ok(if stored.is_some() { check } else { PasswordCheck::Wrong })
+        let matches = imported::matches(password, stored);
+        Ok(if matches { PasswordCheck::RightButOutdated } else { check })
     }
 }
 
@@ -106,42 +107,20 @@ fn library_error(error: impl std::fmt::Display) -> String {
     format!("password hash: {error}")
 }
 
-/// The cost in the library's own type. Every cost that the settings allow is valid.
-fn params(cost: ScryptCost) -> Result<Params, String> {
-    Params::new_with_output_len(cost.log_n, cost.r, cost.p, HASH_BYTES).map_err(library_error)
-}
-
-/// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs.
+/// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs. Every cost that
+/// the settings allow is valid.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES], cost: ScryptCost) -> Result<String, String> {
-    let hash = Scrypt::new().hash_password_with_params(password.as_bytes(), &salt, params(cost)?);
+    let params = Params::new_with_output_len(cost.log_n, cost.r, cost.p, HASH_BYTES);
+    let params = params.map_err(library_error)?;
+    let hash = Scrypt::new().hash_password_with_params(password.as_bytes(), &salt, params);
     Ok(hash.map_err(library_error)?.to_string())
 }
 
-/// Makes a PHC string that no password matches, provided that `output` is random. Checking against it takes as long as
-/// against a real hash, but making it takes no time, so that it does not delay the start of the process.
-fn dummy_hash(
-    salt: [u8; SALT_BYTES],
-    output: [u8; HASH_BYTES],
-    cost: ScryptCost,
-) -> Result<String, String> {
-    let hash = PasswordHash {
-        algorithm: ALG_ID,
-        version: None,
-        params: params(cost)?.try_into().map_err(library_error)?,
-        salt: Some(Salt::new(&salt).map_err(library_error)?),
-        hash: Some(Output::new(&output).map_err(library_error)?),
-    };
-    Ok(hash.to_string())
-}
-
 /// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Also returns
-/// how much work that was ([`ScryptCost::work`]). Fails if `stored` is not a PHC string.
-fn compare(password: &str, stored: &str, cost: ScryptCost) -> Result<(PasswordCheck, u64), String> {
-    let stored = PasswordHash::new(stored).map_err(library_error)?;
-    let Ok(used) = Params::try_from(&stored) else {
-        // The hash of another algorithm, which no password matches.
-        return Ok((PasswordCheck::Wrong, 0));
-    };
+/// how much work that was ([`ScryptCost::work`]). No password matches a text that is no hash of scrypt, without work.
+fn compare(password: &str, stored: &str, cost: ScryptCost) -> (PasswordCheck, u64) {
+    let Ok(stored) = PasswordHash::new(stored) else { return (PasswordCheck::Wrong, 0) };
+    let Ok(used) = Params::try_from(&stored) else { return (PasswordCheck::Wrong, 0) };
     let used = ScryptCost { log_n: used.log_n(), r: used.r(), p: used.p() };
     let check = if Scrypt::new().verify_password(password.as_bytes(), &stored).is_err() {
         PasswordCheck::Wrong
@@ -150,7 +129,7 @@ fn compare(password: &str, stored: &str, cost: ScryptCost) -> Result<(PasswordCh
     } else {
         PasswordCheck::RightButOutdated
     };
-    Ok((check, used.work()))
+    (check, used.work())
 }
 
 /// Takes as much time as hashes of this `work` ([`ScryptCost::work`]), to within a thousandth of one hash at `cost`, by
@@ -185,11 +164,11 @@ mod tests {
     -> Result<(), String> {
         let stored = hash("correct horse", [1; SALT_BYTES], COST)?;
         assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
-        assert_eq!(compare("correct horse", &stored, COST)?.0, PasswordCheck::Right);
-        assert_eq!(compare("Correct horse", &stored, COST)?.0, PasswordCheck::Wrong);
+        assert_eq!(compare("correct horse", &stored, COST).0, PasswordCheck::Right);
+        assert_eq!(compare("Correct horse", &stored, COST).0, PasswordCheck::Wrong);
         let other_cost = ScryptCost { log_n: 5, ..COST };
         assert_eq!(
-            compare("correct horse", &stored, other_cost)?.0,
+            compare("correct horse", &stored, other_cost).0,
             PasswordCheck::RightButOutdated
         );
         Ok(())
@@ -200,19 +179,8 @@ mod tests {
         let (salt, output) =
             ("MDEyMzQ1Njc4OWFiY2RlZg", "OAkZqUBelG6VIYdTJfYSENL5OmZRxMa3GwXn5oFliTg");
         let stored = format!("$scrypt$ln=4,r=8,p=1${salt}${output}");
-        assert_eq!(compare("correct horse", &stored, COST)?.0, PasswordCheck::Right);
+        assert_eq!(compare("correct horse", &stored, COST).0, PasswordCheck::Right);
         assert_eq!(hash("correct horse", *b"0123456789abcdef", COST)?, stored);
-        Ok(())
-    }
-
-    #[test]
-    fn a_dummy_is_a_hash_of_the_configured_cost() -> Result<(), String> {
-        let dummy = dummy_hash([1; SALT_BYTES], [2; 32], COST)?;
-        let real = hash("correct horse", [1; SALT_BYTES], COST)?;
-        let (kind, salt) = ("$scrypt$ln=4,r=8,p=1$", "AQEBAQEBAQEBAQEBAQEBAQ$");
-        assert!(dummy.starts_with(&format!("{kind}{salt}")), "{dummy}");
-        assert!(real.starts_with(&format!("{kind}{salt}")) && real.len() == dummy.len(), "{real}");
-        assert_eq!(compare("correct horse", &dummy, COST)?.0, PasswordCheck::Wrong);
         Ok(())
     }
 
@@ -221,8 +189,7 @@ mod tests {
         for stored in
             ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
         {
-            let check = compare("correct horse", stored, COST);
-            assert!(check.is_err() || check == Ok((PasswordCheck::Wrong, 0)), "{stored}");
+            assert_eq!(compare("correct horse", stored, COST), (PasswordCheck::Wrong, 0));
         }
     }
 }

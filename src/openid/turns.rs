@@ -20,9 +20,9 @@ struct Fewest;
 
 impl Policy<IpAddr> for Fewest {
     fn may_take(&self, of: &IpAddr, state: &SemaphoreState<IpAddr>) -> bool {
-        let taken = |by: &IpAddr| state.taken(|other| other == by);
+        let taken = |by: &IpAddr| state.taken(|other| usize::from(other == by));
         let own = taken(of);
-        state.taken(|_| true) < SIZE && state.waiting(|other| taken(other) < own) == 0
+        state.taken(|_| 1) < SIZE && state.waiting(|other| taken(other) < own) == 0
     }
 
     fn may_ask(&self, of: &IpAddr, state: &SemaphoreState<IpAddr>) -> bool {

@@ -87,7 +87,7 @@ impl App {
         Ok(App {
             #[cfg(feature = "oidc")]
             provider: provider.map_err(Error::Internal)?,
-            hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores))?,
+            hasher: PasswordHasher::new(config.scrypt, config.hashes_at_once(cores)),
             // One connection is left for everything else, if there are more.
             permits: Permits::new(cores.min(db.pool.max_open() - 1).max(1)),
             #[cfg(feature = "extras")]

@@ -128,7 +128,7 @@ impl RequestContext<'_> {
     /// The request for a permit of the hash queue.
     pub fn hash_request(&self) -> HashRequest {
         let is_signed_in = self.authenticated.is_some();
-        HashRequest { is_signed_in, network: self.limited_network() }
+        HashRequest { is_signed_in, network: self.limited_network(), imported: 0 }
     }
 
     /// Waits for the permits to run an export, see [`super::permits::Permits::export`].

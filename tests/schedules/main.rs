@@ -52,7 +52,7 @@ struct OneForEachGroup {
 
 impl Policy<Asker> for OneForEachGroup {
     fn may_take(&self, (group, _): &Asker, state: &SemaphoreState<Asker>) -> bool {
-        state.taken(|_| true) < 2 && state.taken(|(other, _)| other == group) < 1
+        state.taken(|_| 1) < 2 && state.taken(|(other, _)| usize::from(other == group)) < 1
     }
 
     fn may_ask(&self, asker: &Asker, _: &SemaphoreState<Asker>) -> bool {
@@ -97,6 +97,41 @@ fn permits_are_bounded_in_the_order_of_asking_and_never_lost() {
         let served = served.iter().filter(|(group, _)| *group == 'a');
         let order = |asker: &Asker| asked.iter().position(|other| other == asker);
         assert!(served.is_sorted_by_key(order), "a thread overtook another of its group");
+    });
+}
+
+/// Three turns. A permit takes as many of them as its key says.
+struct ThreeTurns;
+
+impl Policy<usize> for ThreeTurns {
+    fn may_take(&self, turns: &usize, state: &SemaphoreState<usize>) -> bool {
+        state.taken(|turns| *turns) + turns <= 3
+    }
+
+    fn may_ask(&self, _: &usize, _: &SemaphoreState<usize>) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_permit_of_several_turns_is_handed_on_to_as_many_as_fit() {
+    for_schedules(|| {
+        let semaphore = Semaphore::with_policy(Rank::Hash, ThreeTurns);
+        let taken = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let (semaphore, taken) = (&semaphore, &taken);
+            for turns in [3, 1, 2, 1, 1] {
+                scope.spawn(move || {
+                    // Nobody comes after these, so each has its turn, the largest too.
+                    let permit = semaphore.acquire(turns, Duration::MAX);
+                    assert!(permit.is_some(), "a wait ended without a permit");
+                    let before = taken.fetch_add(turns, Ordering::SeqCst);
+                    assert!(before + turns <= 3, "more turns than there are");
+                    taken.fetch_sub(turns, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!((semaphore.in_use(), semaphore.waiting()), (0, 0), "a permit was lost");
     });
 }
 
