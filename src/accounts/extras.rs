@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::proof::{check_password, read_proof};
 use super::statements::{self, ChangeConditions};
-use crate::db::{Database, SqlParams, from_row, sql};
+use crate::db::{Database, SqlParams, from_row, one_row, sql};
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::http::response::{self, Response};
@@ -113,4 +113,12 @@ fn daily(db: &Database, days: i64) -> Result<Vec<DailyStatistics>, Error> {
     let rows = db.read_unprepared(sql!("db/stats/daily"), &[(&days, Type::INT8)], None)?;
     let day = |row: &Row| from_row!(row => DailyStatistics { date, users, files, bytes, sign_ins, refusals });
     Ok(rows.iter().map(day).collect())
+}
+
+/// How many accounts have an imported password hash whose check takes over `memory` bytes, and the most that one takes.
+pub fn count_imported(db: &Database, memory: u64) -> Result<(u64, u64), Error> {
+    let most = i64::try_from(memory).unwrap_or(i64::MAX);
+    let row = one_row(db.read(sql!("accounts/count_imported"), &[&most])?)?;
+    let number = |column| row.get::<_, i64>(column).unsigned_abs();
+    Ok((number("accounts"), number("memory")))
 }

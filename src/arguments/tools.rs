@@ -123,6 +123,26 @@ pub enum Tool {
         #[arg(long)]
         all: bool,
     },
+    /// Make accounts of the rows of a file (CSV), also beside a running service.
+    ///
+    /// The first line names the columns, in any order: email, username, name, role, is_active, created_at, last_login
+    /// and password_hash, of which each may be missing but email; others are ignored. Rows obey the rules of the
+    /// service. A row with an address that an account has is passed over. If a row has a fault, all faults are named,
+    /// with their lines and columns, nothing is imported, and it fails. A password hash may be one of bcrypt, of
+    /// Argon2id, or of scrypt: then the old password goes on being right. Without one, an owner is invited, or chooses a
+    /// password by the link for a forgotten one.
+    ImportUsers {
+        /// File to read; `-` is standard input.
+        #[arg(value_name = "FILE.csv")]
+        file: PathBuf,
+        /// Mail those without a password hash who are active a link to choose a password, good for seven days, one a
+        /// second.
+        #[arg(long)]
+        invite: bool,
+        /// Only say what would be imported, or what is wrong.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Copy all contents between the data directory and the store, also beside a running service; deletes nothing.
     ///
     /// It copies what the other place lacks, verifies it by hash, and may be broken off and run again. It names what

@@ -184,6 +184,25 @@ mod tests {
         Ok(())
     }
 
+    /// Twice as expensive as the usual one, with which it is compared.
+    #[test]
+    #[cfg(feature = "extras")]
+    fn the_work_of_a_dearer_hash_becomes_that_of_all_checks_but_not_that_of_an_imported_one()
+    -> Result<(), Error> {
+        let hasher = PasswordHasher::new(COST, 1);
+        let request = HashRequest { is_signed_in: false, network: None, imported: 0 };
+        let check = |password, stored: &str| hasher.check(password, Some(stored), request);
+        let dearer = hash("correct horse", [1; SALT_BYTES], ScryptCost { p: 2, ..COST });
+        let dearer = dearer.map_err(Error::Internal)?;
+        let imported = format!("imported:{dearer}");
+        assert_eq!(check("correct horse", &imported)?, PasswordCheck::RightButOutdated);
+        assert_eq!(check("Correct horse", &imported)?, PasswordCheck::Wrong);
+        assert_eq!(hasher.work.load(Ordering::Relaxed), COST.work());
+        assert_eq!(check("correct horse", &dearer)?, PasswordCheck::RightButOutdated);
+        assert_eq!(hasher.work.load(Ordering::Relaxed), 2 * COST.work());
+        Ok(())
+    }
+
     #[test]
     fn no_password_matches_text_that_is_no_scrypt_hash() {
         for stored in

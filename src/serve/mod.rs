@@ -3,6 +3,8 @@
 //! The commands `migrate`, `config` and `openapi` are here too.
 
 mod create_admin;
+#[cfg(feature = "extras")]
+pub mod imported_hashes;
 pub mod installation;
 #[cfg(feature = "oidc")]
 pub mod provider;
@@ -167,6 +169,12 @@ fn start_and_serve() -> Result<(), CommandError> {
     let sealing_keys = secrets::sealing_keys(&config, Some(&secret));
     #[cfg(feature = "extras")]
     crate::second_factor::reseal_all(&db, &sealing_keys);
+    #[cfg(feature = "extras")]
+    if let Some((level, text, advice)) =
+        imported_hashes::find(&config, &db).map_err(String::from)?
+    {
+        log::log!(level, "{text}. {advice}");
+    }
     let sealing_keys = Arc::new(sealing_keys);
     let old_secrets = config.jwt_old_secrets.iter().map(|secret| secret.expose().as_bytes());
     let issuer = config.jwt_issuer.clone();

@@ -28,7 +28,7 @@ use crate::openid::Provider;
 #[cfg(feature = "oidc")]
 use crate::serve::provider;
 use crate::serve::warnings::{self, Finding};
-use crate::serve::{ignore_file_size_signal, installation};
+use crate::serve::{ignore_file_size_signal, imported_hashes, installation};
 use crate::storage::{Storage, directory, refuse_partial};
 
 /// The longest wait for a connection to the database, if the settings allow longer ones, and for one to the service
@@ -179,6 +179,7 @@ fn check_schema(config: &Config) -> Result<(Vec<Finding>, Option<DatabaseSide>),
         let advice = "Make an administrator: `cloakroom create-admin --email you@example.com --username admin`.";
         found.push((Warn, "accounts: there are none".to_owned(), advice));
     }
+    found.extend(imported_hashes::find(config, &db)?);
     if sealed > 0 {
         found.push((
             Error,

@@ -8,6 +8,7 @@ mod doctor;
 mod files;
 mod gc;
 mod import_files;
+mod import_users;
 #[cfg(feature = "s3")]
 mod move_contents;
 mod output;
@@ -53,6 +54,9 @@ pub fn run(tool: Tool) -> Result<(), CommandError> {
         Tool::ImportFiles { directory, owner, folder, dry_run, all } => {
             let config = start(UsedSettings::Files)?;
             import_files::import_files(&config, (&directory, &owner, &folder), dry_run, all)?;
+        }
+        Tool::ImportUsers { file, invite, dry_run } => {
+            import_users::import_users(&config()?, &file, invite, dry_run)?;
         }
         #[cfg(feature = "s3")]
         Tool::MoveContents { to, all } => move_contents::move_contents(&config()?, to, all)?,

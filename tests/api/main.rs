@@ -230,6 +230,7 @@ mod sessions {
 mod sign_in {
     mod earlier_clients;
     mod failed_sign_ins;
+    mod imported_hashes;
     mod key_rotation;
     pub mod password_forms;
     mod resets;

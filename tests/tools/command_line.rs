@@ -104,6 +104,8 @@ fn wrong_arguments_are_status_2_of_every_command_and_a_database_that_does_not_an
         "import-files",
         "import-files directory",
         "import-files --owner ann",
+        "import-users",
+        "import-users a.csv b.csv",
         "send-test-mail",
         "adopt-data-dir",
         "adopt-data-dir nonsense",
@@ -183,6 +185,7 @@ fn a_command_that_a_signal_ends_has_the_status_of_the_signal() {
         &["audit"],
         &["audit", "--follow"],
         &["import-files", "/", "--owner", "ann"],
+        &["import-users", "/dev/null"],
         &["adopt-data-dir", "none"],
     ] {
         for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {

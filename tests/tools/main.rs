@@ -18,6 +18,7 @@ mod doctor;
 mod garbage_collection;
 mod hard_links;
 mod import_files;
+mod import_users;
 mod lost_contents;
 mod mail_delivery;
 mod postgres_programs;
