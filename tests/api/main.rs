@@ -230,6 +230,8 @@ mod sessions {
 mod sign_in {
     mod earlier_clients;
     mod failed_sign_ins;
+    #[cfg(feature = "extras")]
+    mod imported_checks;
     mod imported_hashes;
     mod key_rotation;
     pub mod password_forms;

@@ -27,7 +27,7 @@ const NOT_ON_THE_TOUR: [&str; 4] = [
      tools/with_owners db/installation/insert tools/restore/remove_files tools/restore/renew \
      db/schema_history/insert second_factor/reseal second_factor/sealed provider/count \
      request/ensure_development_admin request/find_development_admin \
-     accounts/upsert_admin",
+     accounts/upsert_admin accounts/count_imported tools/import/taken tools/import/users",
     // By the background threads.
     "audit/insert_failures audit/insert_skipped audit/sweep db/sweep \
      tools/contents_after files/unrecorded partial/ended partial/expire mail/defer mail/remove \
