@@ -86,9 +86,9 @@ pub fn turns(stored: &str, cost: ScryptCost, all: usize) -> Result<usize, Error>
     let turns = memory(stored).map_or(0, |bytes| bytes.div_ceil(cost.memory()).max(1) as usize);
     if turns > all {
         log::warn!(
-            "a sign-in was refused: the check of its imported password hash takes the memory of {turns} hashes of \
-             CLOAKROOM_SCRYPT={cost}, and {all} may run at once: one on each core, and no more than a quarter of the \
-             memory limit of the control group has room for"
+            "a password was not checked: that takes the memory of {turns} hashes of CLOAKROOM_SCRYPT={cost}, because its \
+             hash was imported, and {all} may run at once: one on each core, and no more than a quarter of the memory \
+             limit of the control group has room for"
         );
         return Err(Error::Unavailable);
     }

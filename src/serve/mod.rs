@@ -170,9 +170,7 @@ fn start_and_serve() -> Result<(), CommandError> {
     #[cfg(feature = "extras")]
     crate::second_factor::reseal_all(&db, &sealing_keys);
     #[cfg(feature = "extras")]
-    if let Some((level, text, advice)) =
-        imported_hashes::find(&config, &db).map_err(String::from)?
-    {
+    if let Ok(Some((level, text, advice))) = imported_hashes::find(&config, &db) {
         log::log!(level, "{text}. {advice}");
     }
     let sealing_keys = Arc::new(sealing_keys);
