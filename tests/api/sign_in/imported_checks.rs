@@ -52,7 +52,7 @@ fn a_check_that_takes_more_memory_than_all_hashes_is_refused_and_no_other_one_is
     }
     let all = available_parallelism().expect("a number of cores").get();
     api.logged(&format!(
-        "takes the memory of 4096 hashes of CLOAKROOM_SCRYPT=4,8,1, and {all} may run at once"
+        "takes the memory of 4096 hashes of CLOAKROOM_SCRYPT=4,8,1, because its hash was imported, and {all} may run"
     ));
     assert!(!api.log().contains("ann@example.com") && !api.log().contains("argon2"));
     api.sign_in("bob");
