@@ -243,6 +243,55 @@ class TheSample(unittest.TestCase):
             head, _ = site.ask("/api/v1/uploads", upload_of_ten_megabytes(token, media_type), "POST")
             self.has_status(head, status)
 
+    def test_what_came_of_an_upload_before_a_break_is_kept_and_with_buffering_only_whole_pieces(self):
+        smaller = {"client_max_body_size 1025m;": "client_max_body_size 2m;"}
+        on = {"proxy_request_buffering off;": "proxy_request_buffering on;"}
+        service, site = self.start(None, **smaller)
+        buffering = Nginx(service.port, **smaller, **on)
+        self.addCleanup(buffering.close)
+        ann = service.new_user()
+        headers = f"Tus-Resumable: 1.0.0\r\nAuthorization: Bearer {ann.token}\r\n"
+        content = b"".join(b"%07d\n" % number for number in range(5 << 17))
+
+        def begin(at):
+            metadata = base64.b64encode(b"a.txt").decode()
+            rest = f"{headers}Upload-Length: {len(content)}\r\nUpload-Metadata: filename {metadata}\r\n\r\n"
+            head, _ = at.ask("/api/v1/uploads/partial", rest.encode(), "POST")
+            self.has_status(head, 201)
+            return re.search("\r\nlocation: (.*)\r\n", head)[1]
+
+        def offset(path):
+            head, _ = site.ask(path, f"{headers}\r\n".encode(), "HEAD")
+            return int(re.search("\r\nupload-offset: (.*)\r\n", head)[1])
+
+        def piece(offset, length):
+            return (f"{headers}Content-Type: application/offset+octet-stream\r\nUpload-Offset: {offset}\r\n"
+                    f"Content-Length: {length}\r\n\r\n").encode()
+
+        def breaks(at, path):
+            """Sends half of a piece of 2 MiB, after which the connection ends."""
+            with at.connect() as connection:
+                head = f"PATCH {path} HTTP/1.1\r\nHost: {NAME}\r\n".encode()
+                connection.sendall(head + piece(offset(path), 2 << 20) + content[offset(path):][:1 << 20])
+
+        path = begin(site)
+        breaks(site, path)
+        log = service.directory / "service.log"
+        wait_for("end of the request", lambda: f"PATCH {path}" in log.read_text())
+        came = offset(path)
+        self.assertGreater(came, 1 << 19)
+        # With buffering nothing of a piece arrives before it is whole.
+        breaks(buffering, path)
+        wait_for("line of the request", lambda: "PATCH" in buffering.log("access.log"))
+        self.assertEqual(offset(path), came)
+        self.has_status(site.ask(path, piece(came, 4 << 20), "PATCH")[0], 413)
+        for at, size in [(site, 2 << 20), (buffering, 2 << 20), (site, len(content) - came - (4 << 20))]:
+            head, _ = at.ask(path, piece(came, size) + content[came:came + size], "PATCH")
+            self.has_status(head, 204)
+            came += size
+        found = re.search("\r\ncontent-location: /api/v1(.*)\r\n", head)[1]
+        self.assertEqual(service.call("GET", f"{found}/download", token=ann.token), content)
+
     def test_requests_are_logged_but_for_the_tokens_of_links_and_the_values_of_queries(self):
         service, site = self.start()
         ann = service.new_user()
