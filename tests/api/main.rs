@@ -156,6 +156,7 @@ mod openapi {
 mod partial {
     mod by_link;
     pub mod going_on;
+    mod processes;
     mod quotas;
     pub mod uploads;
 }
