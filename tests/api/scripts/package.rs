@@ -61,6 +61,12 @@ fn the_settings_of_the_package_lack_only_a_database() {
     config(&[&settings[..], &[secret, database]].concat()).exits(0);
 }
 
+/// Without its name, bytes that are not synced are none after a crash of the process.
+#[test]
+fn the_units_let_the_service_read_which_boot_this_is() {
+    assert!(UNITS.contains("ProtectKernelTunables=true") && !UNITS.contains("\nProcSubset="));
+}
+
 /// What people meet on their first day, by any of the four ways to set the service up.
 #[test]
 fn the_settings_for_a_team_are_those_that_the_package_the_images_and_run_begin_with() {
