@@ -35,6 +35,8 @@ mod audit {
     mod failures;
     mod limits;
     mod log;
+    #[cfg(feature = "extras")]
+    mod partial;
     mod tour;
 }
 

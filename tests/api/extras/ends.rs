@@ -31,8 +31,9 @@ struct Things {
     several: String,
     /// To the folder of the file.
     folder: String,
-    /// To send files to that folder by. It ends as that to the folder does.
+    /// To send files to that folder by. It ends as that to the folder does, with the upload by it.
     sending: String,
+    sent: String,
     reset: String,
 }
 
@@ -70,6 +71,9 @@ impl World {
         });
         api.settle();
         let sending = api.ask_for_files(&personal, json!({"upload_to": "/"}));
+        let sent = api.begin_by_link(&sending, 4);
+        // It ends with the account alone.
+        api.begin_partial(&own, 4);
         let reset = api.reset_token(&format!("{name}@example.com"));
         Things {
             name,
@@ -82,6 +86,7 @@ impl World {
             several,
             folder,
             sending,
+            sent,
             reset,
         }
     }
@@ -115,6 +120,8 @@ impl World {
             // What is no form is refused, if the link is one.
             let status = if sends { 422 } else { 404 };
             api.send_request(&things.sending, Form::default()).send().case(cause).expect(status);
+            let status = if sends { 200 } else { 404 };
+            api.tus("HEAD", &things.sent, Anonymous).send().case(cause).expect(status);
             [
                 is_live(&things.own),
                 is_live(&things.other),
@@ -148,6 +155,10 @@ impl World {
         assert_eq!(count(&format!("{is_ended} {personal}")), 0, "addresses of sessions, {cause}");
         let is_left = |name| i64::from(left.contains(name));
         assert_eq!(count("personal_tokens WHERE"), is_left("personal"), "rows of tokens, {cause}");
+        let account = format!("users WHERE NOT is_deleted AND id = '{}'", things.own.id());
+        let is_there = self.api.database.count(&account);
+        let uploads = "partial_uploads WHERE link_id IS NULL AND expires_at > now() AND";
+        assert_eq!(count(uploads), is_there, "uploads that have not ended, {cause}");
         // The links of an inactive account only wait.
         if cause != "a deactivation" {
             let left = 2 * (is_left("link") + is_left("folder"));

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::harness::partial::{BYTES, id_of};
 use crate::harness::*;
 
 /// A little longer than a body may take without another look at its sender.
@@ -29,6 +30,8 @@ struct Actor {
     other: Tokens,
     factor: Option<SecondFactor>,
     file: String,
+    /// The path of an upload that is about to come in several requests.
+    upload: String,
 }
 
 /// What an administrator has to do with a second factor.
@@ -42,7 +45,7 @@ enum Factor {
 /// Every request of a signed-in user that has a body: method, path, body, the second factor that it needs, and the
 /// status if nothing is taken away meanwhile. `{code}` is a code of the second factor, `{name}` the account's name.
 #[rustfmt::skip] // One row a request, as in a table.
-const REQUESTS: [(&str, &str, &str, Factor, u16); 21] = [
+const REQUESTS: [(&str, &str, &str, Factor, u16); 22] = [
     ("PUT", "/users/me", r#"{"email": "{name}@thief.example"}"#, Factor::None, 200),
     ("POST", "/users/change-password", r#"{"new_password": "of the thief", "current_password": "{password}"}"#,
      Factor::None, 200),
@@ -59,6 +62,7 @@ const REQUESTS: [(&str, &str, &str, Factor, u16); 21] = [
     ("POST", "/users/test-only/create", "{}", Factor::None, 201),
     ("POST", "/uploads", FORM, Factor::None, 201),
     ("POST", "/uploads/partial", "text", Factor::None, 201),
+    ("PATCH", "/uploads/partial/{upload_id}", "text", Factor::None, 204),
     ("PUT", "/uploads/{file_id}", r#"{"is_public": true}"#, Factor::None, 200),
     ("POST", "/uploads/restore", r#"{"deleted_since": "2026-01-01T00:00:00Z"}"#, Factor::None, 200),
     ("POST", "/uploads/{file_id}/links", "{}", Factor::None, 201),
@@ -94,20 +98,22 @@ impl World {
         };
         let code = factor.as_ref().map_or_else(|| "000000".into(), SecondFactor::code);
         let other = api.login_with_code(&name, PASSWORD, &code).expect(200).tokens();
-        Actor { name, held, other, factor, file }
+        let upload = api.begin_partial(&held, 4);
+        Actor { name, held, other, factor, file, upload }
     }
 
     /// Sends the head of a request, and waits until its sender has been authenticated.
     fn hold(&self, method: &str, path: &str, token: &str, actor: &Actor, body: &str) -> Held {
         let path = path.replace("{user_id}", self.victim.id()).replace("{file_id}", &actor.file);
+        let path = path.replace("{upload_id}", id_of(&actor.upload));
         let code = actor.factor.as_ref().map(SecondFactor::code).unwrap_or_default();
         let body = body.replace("{name}", &actor.name).replace("{password}", PASSWORD);
         let body = body.replace("{code}", &code).replace("{file_id}", &actor.file);
         let mut connection = RawConnection::open(&self.api.address);
-        let headers = match path.ends_with("/partial") {
+        let headers = match path.contains("/partial") {
             false => "Content-Type: multipart/form-data; boundary=a-boundary".to_owned(),
             true => format!(
-                "Content-Type: application/offset+octet-stream\r\nTus-Resumable: 1.0.0\r\nUpload-Length: {}\r\n\
+                "Content-Type: {BYTES}\r\nTus-Resumable: 1.0.0\r\nUpload-Length: {}\r\nUpload-Offset: 0\r\n\
                  Upload-Metadata: filename YS50eHQ=",
                 body.len()
             ),
@@ -277,8 +283,8 @@ fn the_requests_are_all_that_a_signed_in_user_can_send_with_a_body() {
     for (path, item) in document["paths"].as_object().expect("paths") {
         for (method, operation) in item.as_object().expect("operations") {
             // The refresh token is in the body itself.
-            // `PATCH` is the same as `PUT`.
-            if method != "patch"
+            // `PATCH` is the same as `PUT`, but for the bytes of an upload.
+            if (method != "patch" || path.contains("/partial/"))
                 && operation.get("requestBody").is_some()
                 && operation["security"] != json!([])
                 && !path.contains("/auth/refresh")

@@ -10,6 +10,7 @@ const WRONG: &str = "Current password is incorrect";
 const UNUSABLE: &str = "User not found or inactive";
 const NOBODY: &str = "User not found";
 const NO_SUCH_LINK: &str = "Link not found";
+const NO_UPLOAD: &str = "Upload not found";
 const BAD_LOGIN: &str = "Invalid username or password";
 
 /// A service that asks for the password where an address changes, and an administrator with a personal token.
@@ -27,13 +28,16 @@ impl World {
     }
 }
 
-/// A user with two sessions, a file, a link to send files by, a personal token, and a second factor that is offered.
+/// A user with two sessions, a file, a link to send files by, an upload in several requests and one by that link, a
+/// personal token, and a second factor that is offered.
 struct User {
     name: String,
     own: Tokens,
     other: Tokens,
     file: String,
     sending: String,
+    upload: String,
+    sent: String,
     personal: String,
     factor: SecondFactor,
 }
@@ -46,9 +50,11 @@ impl User {
         let file = api.new_file(&own, "a.txt", "text");
         api.settle();
         let sending = api.ask_for_files(&own, json!({}));
+        let upload = api.begin_partial(&own, 7);
+        let sent = api.begin_by_link(&sending, 7);
         let personal = api.new_token(&own, false);
         let factor = api.offer_second_factor(&own, PASSWORD);
-        User { name, own, other, file, sending, personal, factor }
+        User { name, own, other, file, sending, upload, sent, personal, factor }
     }
 
     fn id(&self) -> &str {
@@ -110,6 +116,7 @@ const LINKS: &str = "file_links WHERE user_id = '{id}' AND upload_to IS NULL";
 const ALL_LINKS: &str = "file_links WHERE user_id = '{id}'";
 const FILES: &str = "files WHERE user_id = '{id}'";
 const UPLOADED: &str = "files WHERE user_id = '{id}' AND filename = 'b.txt'";
+const IN_PIECES: &str = "files WHERE user_id = '{id}' AND file_size = 7";
 const NETWORKS: &str = "sign_in_networks WHERE user_id = '{id}'";
 const NO_NEW: &str = "users WHERE email = 'of-{name}@example.com'";
 const AS_USER: &str = "users WHERE id = '{id}' AND role = 'user'";
@@ -155,6 +162,15 @@ fn send(w: &World, user: &User) -> Answer {
     answer
 }
 
+/// All bytes of an upload in several requests.
+fn add(w: &World, user: &User) -> Answer {
+    w.api.adding(&user.upload, &user.own, 0, b"content").send()
+}
+
+fn add_by_link(w: &World, user: &User) -> Answer {
+    w.api.adding(&user.sent, Anonymous, 0, b"content").send()
+}
+
 fn delete(w: &World, user: &User) -> Answer {
     w.api.delete_user(&w.root, user.id())
 }
@@ -181,7 +197,7 @@ fn ends_the_sign_in(w: &World, user: &User, answer: Answer) -> Answer {
     answer
 }
 
-const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 21] = [
+const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 26] = [
     ("an address, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, set_email),
     ("a deletion, with a password of before", NEW_VERSION, 400, WRONG, AS_BEFORE, 1, |w, user| {
         w.api.delete_me(&user.own, PASSWORD)
@@ -228,6 +244,19 @@ const BY_A_CHANGE_OF_THE_ACCOUNT: [Row; 21] = [
     ("a file by a link, by a new password", NEW_PASSWORD_SET, 404, NO_SUCH_LINK, UPLOADED, 0, send),
     ("a file by a link, by a deactivation", INACTIVE, 404, NO_SUCH_LINK, UPLOADED, 0, send),
     ("a file by a link, by a deletion", DELETED, 404, NO_SUCH_LINK, UPLOADED, 0, send),
+    ("bytes, by the owner's deletion", DELETED, 404, NO_UPLOAD, IN_PIECES, 0, add),
+    ("bytes by a link, by the link's end", NO_LINK, 404, NO_UPLOAD, IN_PIECES, 0, add_by_link),
+    (
+        "bytes by a link, by a new password",
+        NEW_PASSWORD_SET,
+        404,
+        NO_UPLOAD,
+        IN_PIECES,
+        0,
+        add_by_link,
+    ),
+    ("bytes by a link, by a deactivation", INACTIVE, 404, NO_UPLOAD, IN_PIECES, 0, add_by_link),
+    ("bytes by a link, by a deletion", DELETED, 404, NO_UPLOAD, IN_PIECES, 0, add_by_link),
     ("a second factor, by a new password", NEW_VERSION, 401, INVALID, NO_FACTOR, 1, |w, user| {
         confirm(w, user).has(json!({"reason": "SESSION_ENDED"}))
     }),

@@ -61,6 +61,11 @@ fn of_twenty_requests_at_one_moment_one_succeeds() {
     two.one_of_twenty("the end of a link to several", 204, &[404], |api, _| {
         api.delete(&format!("/links/{several}"), &ann)
     });
+    let upload = api.begin_partial(&ann, 4);
+    api.adding(&upload, &ann, 0, b"te").send().expect(204);
+    two.one_of_twenty("the end of an upload", 204, &[404], |api, _| {
+        api.tus("DELETE", &upload, &ann).send()
+    });
     two.one_of_twenty("the deletion of a file", 204, &[404], |api, _| api.delete_file(&ann, &file));
     assert_eq!(api.database.count("deleted_files"), 1);
     let restored = api.request("POST", &format!("/uploads/{file}/restore")).by(&ann);

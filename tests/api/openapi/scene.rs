@@ -1,6 +1,7 @@
 //! Requests as the document describes them, by an administrator to whom belongs what their paths name.
 
 use super::document::ALL_ON;
+use crate::harness::partial::{ALL, BYTES, id_of, metadata};
 use crate::harness::*;
 
 /// The content of the file, which is that of the examples.
@@ -44,6 +45,8 @@ pub struct Scene<'a> {
     several: String,
     /// And of one to send files by.
     sending: String,
+    /// The id of an upload by that.
+    sent: String,
 }
 
 impl Scene<'_> {
@@ -65,7 +68,7 @@ impl Scene<'_> {
             ("{session_id}", sender.session()),
             ("{file_id}", file.clone()),
         ];
-        let (mut several, mut sending) = (String::new(), String::new());
+        let [mut several, mut sending, mut sent] = [const { String::new() }; 3];
         if has_extras() {
             api.new_token(&other, true);
             let token = api.create_token(&sender, json!({"name": "a script"})).expect(201);
@@ -77,13 +80,21 @@ impl Scene<'_> {
             let new = |target| secret(&api.post("/links", &sender, target).expect(201));
             several = new(json!({"files": [file]}));
             sending = new(json!({"upload_to": "/", "note": "Photos, please"}));
+            let all = format!("/api/v1/links/{sending}/partial");
+            let [own, by_link] = [(ALL, true), (&all, false)].map(|(path, is_own)| {
+                let token = if is_own { &*sender.access } else { "" };
+                let begun = api.beginning(path, token, CONTENT.len()).send().expect(201);
+                id_of(begun.header("Location")).to_owned()
+            });
+            sent = by_link;
             variables.extend([
+                ("{upload_id}", own),
                 ("{token_id}", token.id()),
                 ("{link_id}", link.id()),
                 ("{token}", secret(&link)),
             ]);
         }
-        Scene { api, confirming, provider, sender, variables, several, sending }
+        Scene { api, confirming, provider, sender, variables, several, sending, sent }
     }
 
     /// A request with this query, or none, and without a body.
@@ -94,6 +105,10 @@ impl Scene<'_> {
             "end_link" => operation.path.replace("{token}", "{link_id}"),
             "download_file_by_link" => operation.path.replace("{token}", &self.several),
             "send_file_by_link" => operation.path.replace("{token}", &self.sending),
+            id if id.ends_with("upload_by_link") => {
+                let path = operation.path.replace("{token}", &self.sending);
+                path.replace("{upload_id}", &self.sent)
+            }
             // Only a list has pages.
             "download_by_link" if query.contains("after=") => {
                 operation.path.replace("{token}", &self.several)
@@ -102,7 +117,17 @@ impl Scene<'_> {
         };
         let path = self.variables.iter().fold(template, fill_in);
         let api = if path.contains("confirm") { self.confirming } else { self.api };
-        let request = api.request_at_root(&operation.method, &format!("{path}{query}"));
+        let mut request = api.request_at_root(&operation.method, &format!("{path}{query}"));
+        if path.contains("/partial") {
+            request = request.header("Tus-Resumable", "1.0.0");
+            request = match operation.method.as_str() {
+                "POST" => request
+                    .header("Upload-Length", &CONTENT.len().to_string())
+                    .header("Upload-Metadata", &metadata(&[("filename", "visitors.txt")])),
+                "PATCH" => request.header("Upload-Offset", "0"),
+                _ => request,
+            };
+        }
         let is_open = operation.json["security"] == json!([]);
         if is_open { request } else { request.by(&self.sender) }
     }
@@ -116,6 +141,7 @@ impl Scene<'_> {
         match media_type {
             "query" => with_query(&format!("?{encoded}")),
             "application/json" => with_query("").json(values.clone()),
+            BYTES => with_query("").header("Content-Type", BYTES).body(text(values)),
             "application/x-www-form-urlencoded" => with_query("").form(encoded),
             "multipart/form-data" => {
                 let add = |form: Form, (name, value): &(&str, String)| match *name {
