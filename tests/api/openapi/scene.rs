@@ -97,8 +97,8 @@ impl Scene<'_> {
         Scene { api, confirming, provider, sender, variables, several, sending, sent }
     }
 
-    /// A request with this query, or none, and without a body.
-    pub fn with_query(&self, operation: &Operation, query: &str) -> Request {
+    /// The path of an operation, with values in place of its variables.
+    pub fn path_of(&self, operation: &Operation, query: &str) -> String {
         let fill_in = |path: String, (name, value): &(&str, String)| path.replace(name, value);
         let template = match operation.id() {
             // The owner names a link by its id.
@@ -115,7 +115,12 @@ impl Scene<'_> {
             }
             _ => operation.path.to_owned(),
         };
-        let path = self.variables.iter().fold(template, fill_in);
+        self.variables.iter().fold(template, fill_in)
+    }
+
+    /// A request with this query, or none, and without a body.
+    pub fn with_query(&self, operation: &Operation, query: &str) -> Request {
+        let path = self.path_of(operation, query);
         let api = if path.contains("confirm") { self.confirming } else { self.api };
         let mut request = api.request_at_root(&operation.method, &format!("{path}{query}"));
         if path.contains("/partial") {
