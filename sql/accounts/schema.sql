@@ -195,9 +195,10 @@ EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_file
 END
 $$;
 
--- The accounts that match. $1: LIKE pattern for the e-mail address; $2: for the display name; $3: for the username or the
--- e-mail address; $4: for any of the three; $5: ids; $6: role; $7: whether active; $8: created not before; $9: created
--- not after; a null is no condition. It is inlined, so queries that are planned for their values lose those conditions.
+-- The accounts that match. $1: LIKE pattern for the e-mail address; $2: for the display name; $3: for the username or
+-- the e-mail address; $4: for any of the three; $5: ids; $6: role; $7: whether active; $8: created not before; $9:
+-- created not after; a null is no condition. It is inlined, so queries that are planned for their values lose those
+-- conditions.
 CREATE FUNCTION matching_users(text, text, text, text, uuid[], text, boolean, timestamptz, timestamptz)
 RETURNS SETOF listed_users LANGUAGE sql STABLE AS $$
     SELECT * FROM listed_users

@@ -129,8 +129,8 @@ pub enum Tool {
     /// and password_hash, of which each may be missing but email; others are ignored. Rows obey the rules of the
     /// service. A row with an address that an account has is passed over. If a row has a fault, all faults are named,
     /// with their lines and columns, nothing is imported, and it fails. A password hash may be one of bcrypt, of
-    /// Argon2id, or of scrypt: then the old password goes on being right. Without one, an owner is invited, or chooses a
-    /// password by the link for a forgotten one.
+    /// Argon2id, or of scrypt: then the old password goes on being right. Without one, an owner is invited, or chooses
+    /// a password by the link for a forgotten one.
     ImportUsers {
         /// File to read; `-` is standard input.
         #[arg(value_name = "FILE.csv")]

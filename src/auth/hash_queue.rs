@@ -61,8 +61,8 @@ impl HashQueue {
     }
 }
 
-/// Permits are given in the order of asking, but users who are signed in get at most half of the turns; if there is only
-/// one, they get it when no login waits.
+/// Permits are given in the order of asking, but users who are signed in get at most half of the turns; if there is
+/// only one, they get it when no login waits.
 ///
 /// Checks of imported hashes, which may take as long and as much memory as the programs that made these chose, get at
 /// most a quarter of the turns. One of them that takes more is alone among them, and takes what others leave: while it

@@ -42,7 +42,8 @@ impl ImportedHash<'_> {
         }
     }
 
-    /// Whether it is the hash of the password. Of bcrypt the first 72 bytes count, as in the programs that have made it.
+    /// Whether it is the hash of the password. Of bcrypt the first 72 bytes count, as in the programs that have made
+    /// it.
     fn matches(&self, password: &[u8]) -> bool {
         match self {
             ImportedHash::Bcrypt(text) => bcrypt::verify(password, text).unwrap_or(false),
@@ -86,24 +87,24 @@ pub fn turns(stored: &str, cost: ScryptCost, all: usize) -> Result<usize, Error>
     let turns = memory(stored).map_or(0, |bytes| bytes.div_ceil(cost.memory()).max(1) as usize);
     if turns > all {
         log::warn!(
-            "a password was not checked: that takes the memory of {turns} hashes of CLOAKROOM_SCRYPT={cost}, because its \
-             hash was imported, and {all} may run at once: one on each core, and no more than a quarter of the memory \
-             limit of the control group has room for"
+            "a password was not checked: that takes the memory of {turns} hashes of CLOAKROOM_SCRYPT={cost}, because \
+             its hash was imported, and {all} may run at once: one on each core, and no more than a quarter of the \
+             memory limit of the control group has room for"
         );
         return Err(Error::Unavailable);
     }
     Ok(turns)
 }
 
-/// Whether a stored hash is an imported one, and that of the password. Takes as long, and as much memory, as the program
-/// that made it chose; no time if it is not checked here.
+/// Whether a stored hash is an imported one, and that of the password. Takes as long, and as much memory, as the
+/// program that made it chose; no time if it is not checked here.
 pub fn matches(password: &str, stored: &str) -> bool {
     let hash = stored.strip_prefix(PREFIX).and_then(|text| read(text).ok());
     hash.is_some_and(|hash| hash.matches(password.as_bytes()))
 }
 
-/// Reads a hash in the one form that its format allows: parameters in their order, numbers without leading zeros, Base64
-/// without padding or left-over bits. On failure: what it must be.
+/// Reads a hash in the one form that its format allows: parameters in their order, numbers without leading zeros,
+/// Base64 without padding or left-over bits. On failure: what it must be.
 fn read(text: &str) -> Result<ImportedHash<'_>, &'static str> {
     let parts: Vec<&str> = text.split('$').collect();
     match *parts {

@@ -1,7 +1,7 @@
 //! Signed tokens, personal access tokens, tokens of mails, the sealing of secrets, password hashes, also those that
-//! other programs made, and their queue, token buckets, and the channel of refused actions. No network or database access, and none to files but that of
-//! `refused_passwords`. `jwt` and `token_bucket` take the time as an argument, `personal_token` its random bytes, so
-//! that tests can choose them.
+//! other programs made, and their queue, token buckets, and the channel of refused actions. No network or database
+//! access, and none to files but that of `refused_passwords`. `jwt` and `token_bucket` take the time as an argument,
+//! `personal_token` its random bytes, so that tests can choose them.
 
 mod any_tokens;
 #[cfg(feature = "extras")]

@@ -34,8 +34,8 @@ pub struct PasswordHasher {
     cost: ScryptCost,
     /// How many hashes run at once.
     parallel: usize,
-    /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked. Those
-    /// that another program made do not count.
+    /// The work of each check: that of `cost`, or of the most expensive stored hash that this process has checked.
+    /// Those that another program made do not count.
     work: AtomicU64,
     /// Who computes a hash, and who waits for that.
     pub queue: HashQueue,
@@ -66,9 +66,9 @@ impl PasswordHasher {
     /// [`Error::Unavailable`] if no permit comes in time.
     ///
     /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
-    /// is. The time that a cheaper hash saves, or that no hash takes, is spent on discarded hashes. A more expensive one
-    /// cannot be made cheaper: once the process has checked one, all later checks take as long as that one. A hash that
-    /// another program made is checked after all that, so it only takes longer, and makes no other check do so.
+    /// is. The time that a cheaper hash saves, or that no hash takes, is spent on discarded hashes. A more expensive
+    /// one cannot be made cheaper: once the process has checked one, all later checks take as long as that one. A hash
+    /// that another program made is checked after all that, so it only takes longer, and makes no other check do so.
     ///
     /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first
     /// is right: keyboards differ in the form that they type, and a stored hash may be of either.
@@ -107,8 +107,8 @@ fn library_error(error: impl std::fmt::Display) -> String {
     format!("password hash: {error}")
 }
 
-/// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs. Every cost that
-/// the settings allow is valid.
+/// Hashes a password and returns the PHC string. Takes `128 * r * 2^log_n` bytes of memory while it runs. Every cost
+/// that the settings allow is valid.
 pub fn hash(password: &str, salt: [u8; SALT_BYTES], cost: ScryptCost) -> Result<String, String> {
     let params = Params::new_with_output_len(cost.log_n, cost.r, cost.p, HASH_BYTES);
     let params = params.map_err(library_error)?;

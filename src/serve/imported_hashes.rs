@@ -23,11 +23,11 @@ pub fn most_memory(config: &Config) -> u64 {
 pub fn finding(config: &Config, accounts: u64, memory: u64) -> Option<Finding> {
     let (memory, most) = (memory / 1024, most_memory(config) / 1024);
     let text = format!(
-        "accounts: {accounts} cannot sign in with their imported password hashes, whose checks take up to {memory} KiB: \
-         {most} KiB is the memory of all hashes that may run at once, and they are answered 503"
+        "accounts: {accounts} cannot sign in with their imported password hashes, whose checks take up to {memory} \
+         KiB: {most} KiB is the memory of all hashes that may run at once, and they are answered 503"
     );
-    let advice = "Give the service more cores or memory, or name a CLOAKROOM_SCRYPT that takes more memory; or let their \
-                  owners choose a password by the link for a forgotten one.";
+    let advice = "Give the service more cores or memory, or name a CLOAKROOM_SCRYPT that takes more memory; or let \
+                  their owners choose a password by the link for a forgotten one.";
     (accounts > 0).then_some((Warn, text, advice))
 }
 

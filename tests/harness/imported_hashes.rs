@@ -16,8 +16,8 @@ pub const BCRYPT_2Y: &str = "$2y$05$EnDJxY3ihKX2yW9i1uQ5xO6OhakK.ZZIAfLjo2BrBN/c
 /// the most passes.
 pub const ARGON2ID: &str =
     "$argon2id$v=19$m=8,t=1,p=1$qoUhld6BhOBHVM49NtJKsw$JlnWkz5onY90yGkLB7Louij2mS7gjoQ3KzueDhrVDkA";
-pub const ARGON2ID_LONG: &str = "$argon2id$v=19$m=64,t=2,p=4$hS+IhmttaXzarhrYhkgrwLVwMvGSydG9xUmUHPtUHtsuhei05TCHJOozMhJ\
-     98FkatToOPPsG0L92FD6HIhmNzQ$zsKkJ+sIbZsc3gGCDDUXa2PY+z65qlZmqXNSh8DnXVXBzf3LYl7seRlXposd6LmDZAUp5sX72XSeIFDAcK\
+pub const ARGON2ID_LONG: &str = "$argon2id$v=19$m=64,t=2,p=4$hS+IhmttaXzarhrYhkgrwLVwMvGSydG9xUmUHPtUHtsuhei05TCHJOo\
+     zMhJ98FkatToOPPsG0L92FD6HIhmNzQ$zsKkJ+sIbZsc3gGCDDUXa2PY+z65qlZmqXNSh8DnXVXBzf3LYl7seRlXposd6LmDZAUp5sX72XSeIFDAcK\
      kMrg";
 pub const ARGON2ID_SHORT: &str = "$argon2id$v=19$m=32,t=10,p=1$31EKHXvQtUo$+ji5rOxGmzKQ+Wt2ZvsZ5w";
 /// By its defaults, which take 64 MiB.
@@ -31,8 +31,8 @@ pub const SCRYPT_CHEAPER: &str =
 pub const SCRYPT_DEARER: &str =
     "$scrypt$ln=4,r=8,p=4$qrVWyrn33hsDIKR07j1nzA$PHNyRRat0KxLrwtOf7B2+jKktqSBSMn9CxDukyuQeJY";
 
-/// Those of the usual password that this program does not take for its own. With [`ROOMY_SCRYPT`] each takes one turn of
-/// the queue.
+/// Those of the usual password that this program does not take for its own. With [`ROOMY_SCRYPT`] each takes one turn
+/// of the queue.
 pub const IMPORTED_HASHES: [&str; 8] = [
     BCRYPT_2A,
     BCRYPT_2B,
