@@ -3,10 +3,10 @@
 SELECT count(*) AS accounts, coalesce(max(memory), 0) AS memory
 FROM users, LATERAL (
     SELECT CASE WHEN password_hash LIKE 'imported:$argon2id$%'
-                THEN substring(password_hash FROM '\$m=([0-9]+),')::bigint * 1024
+                THEN substring(password_hash FROM '\$m=([0-9]{1,9}),')::bigint * 1024
                 WHEN password_hash LIKE 'imported:$scrypt$%'
-                THEN 128 * substring(password_hash FROM ',r=([0-9]+),')::bigint
-                     << substring(password_hash FROM '\$ln=([0-9]+),')::integer
+                THEN 128 * substring(password_hash FROM ',r=([0-9]{1,9}),')::bigint
+                     << substring(password_hash FROM '\$ln=([0-9]{1,2}),')::integer
                 ELSE 4096 END AS memory
 ) hash
 WHERE password_hash LIKE 'imported:%' AND memory > $1::bigint

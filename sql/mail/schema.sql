@@ -74,10 +74,12 @@ CREATE TABLE outbox (
         CHECK ((kind = 'email_confirmation') = (sealed_token IS NOT NULL) OR failed_at IS NOT NULL),
     -- How many files came by links since the last such mail, for one that tells of them.
     files integer CONSTRAINT outbox_files_check CHECK ((kind = 'files_received') = (files IS NOT NULL)),
+    -- Whether an import has made it, beside thousands of others.
+    is_imported boolean NOT NULL DEFAULT false,
     -- The order of sending: resets first, because somebody waits for them, and nobody waits for a notice; registrations
-    -- last, because anybody causes as many as they like.
+    -- late, because anybody causes as many as they like, and what an import makes last.
     priority smallint GENERATED ALWAYS AS (
-        CASE WHEN kind = 'password_reset' THEN 0 WHEN user_id IS NOT NULL THEN 1 ELSE 2 END
+        CASE WHEN kind = 'password_reset' THEN 0 WHEN is_imported THEN 3 WHEN user_id IS NULL THEN 2 ELSE 1 END
     ) STORED,
     CONSTRAINT outbox_user_check CHECK (user_id IS NOT NULL OR kind = 'email_confirmation')
 );
@@ -88,7 +90,7 @@ CREATE INDEX outbox_waiting ON outbox (priority, due_at) WHERE waits_for_server;
 -- For each account at most one message about a password reset waits to be sent, however many are requested.
 CREATE UNIQUE INDEX outbox_password_reset_key ON outbox (user_id) WHERE kind = 'password_reset' AND failed_at IS NULL;
 
-CREATE INDEX outbox_files_received ON outbox (user_id) WHERE kind = 'files_received';
+CREATE INDEX outbox_user ON outbox (user_id);
 
 -- When mail was queued lately: the latest times, newest first, of notices of one kind to one account, of its wishes for
 -- another address, or of mail to one mailbox, and for the latter the network of the client who caused each, if that is

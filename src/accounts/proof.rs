@@ -2,7 +2,6 @@
 //! code of the OpenID provider in its place.
 
 use super::statements;
-use crate::auth::password::PasswordCheck;
 use crate::error::Error;
 use crate::http::params::Params;
 use crate::model::rules;
@@ -52,10 +51,8 @@ pub fn check_password(
         Err(password) => password,
     };
     let stored = found.password_hash.as_deref();
-    match context.app.hasher.check(password, stored, context.hash_request())? {
-        PasswordCheck::Wrong => Err(Error::WrongCurrentPassword),
-        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(found.version),
-    }
+    let right = context.app.hasher.check(password, stored, context.hash_request())?;
+    right.map(|_| found.version).ok_or(Error::WrongCurrentPassword)
 }
 
 /// Like [`check_password`], for a request that needs a password only because of what it changes. So it counts against

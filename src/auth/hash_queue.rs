@@ -18,6 +18,8 @@ const CROWDED: usize = 32;
 const MAX_WAITING_OF_ADDRESS: usize = 4;
 /// Most requests of users who are signed in that wait, so that they leave places to logins.
 const MAX_WAITING_SIGNED_IN: usize = 48;
+/// Most checks of imported hashes that wait, because these may be slow.
+const MAX_WAITING_IMPORTED: usize = 16;
 
 /// A request for a permit, which takes one turn of the queue, or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,11 +51,6 @@ impl HashQueue {
         self.0.close();
     }
 
-    /// The permit to run one hash, if one is free.
-    pub fn take_free(&self, request: HashRequest) -> Option<Permit<HashRequest>> {
-        self.0.acquire(request, Duration::ZERO)
-    }
-
     /// Waits for the permit to run one hash. Fails with [`Error::Unavailable`] if the queue is full or closed, or if
     /// the permit does not come in time.
     pub fn wait(&self, request: HashRequest) -> Result<Permit<HashRequest>, Error> {
@@ -61,12 +58,10 @@ impl HashQueue {
     }
 }
 
-/// Permits are given in the order of asking, but users who are signed in get at most half of the turns; if there is
-/// only one, they get it when no login waits.
-///
-/// Checks of imported hashes, which may take as long and as much memory as the programs that made these chose, get at
-/// most a quarter of the turns. One of them that takes more is alone among them, and takes what others leave: while it
-/// waits, those behind it pass, and it may wait in vain. So nobody slows the others by signing in to such accounts.
+/// Permits are given in the order of asking, but users who are signed in get at most half of the turns, and checks of
+/// imported hashes, which may take as long and as much memory as the programs that made these chose, a quarter. A request
+/// that takes more is alone among those of its kind, and is let in only while no login with a hash of this program waits:
+/// it may wait in vain. So whoever knows the name of such an account delays others by one check at a time.
 struct HashPolicy {
     /// All turns: most hashes that run at once.
     size: usize,
@@ -75,24 +70,24 @@ struct HashPolicy {
 impl Policy<HashRequest> for HashPolicy {
     fn may_take(&self, request: &HashRequest, state: &SemaphoreState<HashRequest>) -> bool {
         let turns = |it: &HashRequest| it.imported.max(1);
-        let imported = state.taken(|other| other.imported);
-        let is_much = imported > 0 && imported + request.imported > self.size / 4;
-        if state.taken(turns) + turns(request) > self.size || request.imported > 0 && is_much {
-            return false;
-        }
-        !request.is_signed_in
-            || state.taken(|it| usize::from(it.is_signed_in) * turns(it)) < self.size / 2
-            || (self.size == 1 && state.waiting(|other| !other.is_signed_in) == 0)
+        let own_logins_wait = || state.waiting(|it| !it.is_signed_in && it.imported == 0) > 0;
+        let fits = |taken, most| taken + turns(request) <= most || taken == 0 && !own_logins_wait();
+        let signed_in = state.taken(|it| usize::from(it.is_signed_in) * turns(it));
+        state.taken(turns) + turns(request) <= self.size
+            && (request.imported == 0 || fits(state.taken(|it| it.imported), self.size / 4))
+            && (!request.is_signed_in || fits(signed_in, self.size / 2))
     }
 
     fn may_ask(&self, request: &HashRequest, state: &SemaphoreState<HashRequest>) -> bool {
         let waiting = state.waiting(|_| true);
         let of_address = state.waiting(|other| other.network == request.network);
         let signed_in = state.waiting(|other| other.is_signed_in);
+        let imported = state.waiting(|other| other.imported > 0);
         let may_crowd = request.network.is_none() || of_address < MAX_WAITING_OF_ADDRESS;
         waiting < MAX_WAITING
             && (waiting <= CROWDED || may_crowd)
             && (!request.is_signed_in || signed_in < MAX_WAITING_SIGNED_IN)
+            && (request.imported == 0 || imported < MAX_WAITING_IMPORTED)
     }
 }
 
@@ -218,6 +213,39 @@ mod tests {
         let signed_in = HashRequest { imported: 2, ..SIGNED_IN };
         assert!(may_take(4, &[], signed_in) && !may_take(4, &[signed_in], SIGNED_IN));
         assert!(may_take(4, &[signed_in], LOGIN));
+        let much = HashRequest { imported: 3, ..SIGNED_IN };
+        assert!(may_take(4, &[], much) && !may_take(8, &[SIGNED_IN; 2], much));
+    }
+
+    #[test]
+    fn a_request_that_takes_more_than_its_part_is_let_in_while_no_login_waits() {
+        let imported = |turns| HashRequest { imported: turns, ..LOGIN };
+        for (size, request) in [
+            (4, imported(2)),
+            (1, imported(1)),
+            (1, SIGNED_IN),
+            (4, HashRequest { imported: 3, ..SIGNED_IN }),
+        ] {
+            let (policy, mut state) = (HashPolicy { size }, SemaphoreState::new());
+            for others in [SIGNED_IN, imported(1)] {
+                drop(state.join(others, false));
+            }
+            assert!(policy.may_take(&request, &state), "{request:?}");
+            drop(state.join(LOGIN, false));
+            assert!(!policy.may_take(&request, &state), "{request:?}");
+            assert!(policy.may_take(&LOGIN, &state));
+        }
+    }
+
+    #[test]
+    fn checks_of_imported_hashes_leave_places_to_others() {
+        let imported = HashRequest { imported: 1, ..LOGIN };
+        let (policy, mut state) = (HashPolicy { size: 1 }, SemaphoreState::new());
+        while policy.may_ask(&imported, &state) {
+            drop(state.join(imported, false));
+        }
+        assert_eq!(state.waiting(|_| true), 16);
+        assert!(policy.may_ask(&LOGIN, &state));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use scrypt::phc::PasswordHash;
 use subtle::ConstantTimeEq;
 
 use crate::config::ScryptCost;
-use crate::error::{Error, Problem};
+use crate::error::Problem;
 use crate::model::problems::value_error;
 
 /// What a stored hash begins with that is checked here. Without it `auth::password` checks the hash, which learns from
@@ -82,8 +82,8 @@ pub fn memory(stored: &str) -> Option<u64> {
 }
 
 /// The turns of the queue that the check of a stored hash takes, as many as its memory is multiples of that of `cost`;
-/// 0 if it is not checked here. Fails with [`Error::Unavailable`], and tells the log why, if it takes more than all.
-pub fn turns(stored: &str, cost: ScryptCost, all: usize) -> Result<usize, Error> {
+/// 0 if it is not checked here. `None` if it takes more than all, of which the log is told.
+pub fn turns(stored: &str, cost: ScryptCost, all: usize) -> Option<usize> {
     let turns = memory(stored).map_or(0, |bytes| bytes.div_ceil(cost.memory()).max(1) as usize);
     if turns > all {
         log::warn!(
@@ -91,9 +91,9 @@ pub fn turns(stored: &str, cost: ScryptCost, all: usize) -> Result<usize, Error>
              its hash was imported, and {all} may run at once: one on each core, and no more than a quarter of the \
              memory limit of the control group has room for"
         );
-        return Err(Error::Unavailable);
+        return None;
     }
-    Ok(turns)
+    Some(turns)
 }
 
 /// Whether a stored hash is an imported one, and that of the password. Takes as long, and as much memory, as the
@@ -284,12 +284,12 @@ mod tests {
         for (params, expected) in
             [("m=8,t=1,p=1", 1), ("m=16,t=10,p=1", 1), ("m=17,t=1,p=1", 2), ("m=64,t=1,p=1", 4)]
         {
-            assert!(turns(&of(params), COST, 4).is_ok_and(|turns| turns == expected), "{params}");
+            assert_eq!(turns(&of(params), COST, 4), Some(expected), "{params}");
         }
-        assert!(matches!(turns(&of("m=65,t=1,p=1"), COST, 4), Err(Error::Unavailable)));
-        assert!(turns(&format!("imported:{BCRYPT}"), COST, 1).is_ok_and(|turns| turns == 1));
+        assert_eq!(turns(&of("m=65,t=1,p=1"), COST, 4), None);
+        assert_eq!(turns(&format!("imported:{BCRYPT}"), COST, 1), Some(1));
         for other in ["", "$scrypt$ln=9,r=8,p=1$", BCRYPT, "imported:", "imported:$2b$"] {
-            assert!(turns(other, COST, 1).is_ok_and(|turns| turns == 0), "{other}");
+            assert_eq!(turns(other, COST, 1), Some(0), "{other}");
             assert!(!matches("correct horse", other), "{other}");
         }
         assert!(matches("correct horse", &format!("imported:{BCRYPT}")));

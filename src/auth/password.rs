@@ -19,14 +19,21 @@ const HASH_BYTES: usize = 32;
 /// Most passes (the parameter p) in one hash of [`spend_work`]. Each pass adds `128 * r` bytes of memory.
 const MAX_PASSES: u64 = 64;
 
-/// The outcome of checking a password.
+/// The outcome of comparing a password with a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PasswordCheck {
+enum Comparison {
     Wrong,
     Right,
     /// The password is right, but its hash was made with other cost parameters than the configured ones, of the
     /// password in another form than NFC, or by another program, and should be replaced.
     RightButOutdated,
+}
+
+/// A password that is the one of the account.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RightPassword {
+    /// The hash that is to replace the stored one, if that is outdated.
+    pub renewed_hash: Option<String>,
 }
 
 /// Hashes and checks passwords, each at the configured cost and with a permit.
@@ -55,20 +62,16 @@ impl PasswordHasher {
         hash(password, random_bytes()?, self.cost).map_err(Error::Internal)
     }
 
-    /// Hashes a password anew whose hash is outdated, if a permit is free: nobody waits, or is refused, because of
-    /// that. Otherwise the hash stays until the next sign-in.
-    pub fn renew(&self, password: &str, request: HashRequest) -> Option<String> {
-        let _permit = self.queue.take_free(request)?;
-        hash(&nfc(password), random_bytes().ok()?, self.cost).ok()
-    }
-
-    /// Checks a password against the stored hash. Without a stored hash the result is `Wrong`. Fails with
-    /// [`Error::Unavailable`] if no permit comes in time.
+    /// Checks a password against the stored hash, and hashes one anew with the same permit that is right but whose hash
+    /// is outdated. Returns `None` if it is wrong, or if there is no stored hash. Fails with [`Error::Unavailable`] if no
+    /// permit comes in time.
     ///
     /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
     /// is. The time that a cheaper hash saves, or that no hash takes, is spent on discarded hashes. A more expensive
     /// one cannot be made cheaper: once the process has checked one, all later checks take as long as that one. A hash
     /// that another program made is checked after all that, so it only takes longer, and makes no other check do so.
+    /// One that would take more memory than all hashes that may run at once fails with [`Error::Unavailable`] after the
+    /// work of every check.
     ///
     /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first
     /// is right: keyboards differ in the form that they type, and a stored hash may be of either.
@@ -77,29 +80,37 @@ impl PasswordHasher {
         password: &str,
         stored: Option<&str>,
         request: HashRequest,
-    ) -> Result<PasswordCheck, Error> {
-        // No password matches the empty text.
+    ) -> Result<Option<RightPassword>, Error> {
         let stored = stored.unwrap_or_default();
-        let turns = imported::turns(stored, self.cost, self.parallel)?;
-        let _permit = self.queue.wait(HashRequest { imported: turns, ..request })?;
-        let composed = nfc(password);
-        let check = self.check_form(&composed, stored)?;
-        if composed == password {
-            return Ok(check);
+        let turns = imported::turns(stored, self.cost, self.parallel);
+        let _permit = self.queue.wait(HashRequest { imported: turns.unwrap_or(0), ..request })?;
+        // No password matches the empty text. The work is that of every check.
+        let (stored, composed) = (turns.map_or("", |_| stored), nfc(password));
+        let mut outcome = self.check_form(&composed, stored)?;
+        if composed != password {
+            outcome = match (outcome, self.check_form(password, stored)?) {
+                (Comparison::Wrong, Comparison::Right) => Comparison::RightButOutdated,
+                (Comparison::Wrong, outcome) | (outcome, _) => outcome,
+            };
         }
-        Ok(match (check, self.check_form(password, stored)?) {
-            (PasswordCheck::Wrong, PasswordCheck::Right) => PasswordCheck::RightButOutdated,
-            (PasswordCheck::Wrong, check) | (check, _) => check,
+        turns.ok_or(Error::Unavailable)?;
+        Ok(match outcome {
+            Comparison::Wrong => None,
+            Comparison::Right => Some(RightPassword { renewed_hash: None }),
+            Comparison::RightButOutdated => {
+                let renewed_hash = hash(&composed, random_bytes()?, self.cost).ok();
+                Some(RightPassword { renewed_hash })
+            }
         })
     }
 
     /// Checks one form of a password.
-    fn check_form(&self, password: &str, stored: &str) -> Result<PasswordCheck, Error> {
+    fn check_form(&self, password: &str, stored: &str) -> Result<Comparison, Error> {
         let (check, spent) = compare(password, stored, self.cost);
         let work = self.work.fetch_max(spent, Ordering::Relaxed).max(spent);
         spend_work(password, work - spent, self.cost).map_err(Error::Internal)?;
         let matches = imported::matches(password, stored);
-        Ok(if matches { PasswordCheck::RightButOutdated } else { check })
+        Ok(if matches { Comparison::RightButOutdated } else { check })
     }
 }
 
@@ -118,16 +129,16 @@ pub fn hash(password: &str, salt: [u8; SALT_BYTES], cost: ScryptCost) -> Result<
 
 /// Hashes `password` with the parameters and the salt of `stored`, and compares the two in constant time. Also returns
 /// how much work that was ([`ScryptCost::work`]). No password matches a text that is no hash of scrypt, without work.
-fn compare(password: &str, stored: &str, cost: ScryptCost) -> (PasswordCheck, u64) {
-    let Ok(stored) = PasswordHash::new(stored) else { return (PasswordCheck::Wrong, 0) };
-    let Ok(used) = Params::try_from(&stored) else { return (PasswordCheck::Wrong, 0) };
+fn compare(password: &str, stored: &str, cost: ScryptCost) -> (Comparison, u64) {
+    let Ok(stored) = PasswordHash::new(stored) else { return (Comparison::Wrong, 0) };
+    let Ok(used) = Params::try_from(&stored) else { return (Comparison::Wrong, 0) };
     let used = ScryptCost { log_n: used.log_n(), r: used.r(), p: used.p() };
     let check = if Scrypt::new().verify_password(password.as_bytes(), &stored).is_err() {
-        PasswordCheck::Wrong
+        Comparison::Wrong
     } else if used == cost {
-        PasswordCheck::Right
+        Comparison::Right
     } else {
-        PasswordCheck::RightButOutdated
+        Comparison::RightButOutdated
     };
     (check, used.work())
 }
@@ -164,13 +175,10 @@ mod tests {
     -> Result<(), String> {
         let stored = hash("correct horse", [1; SALT_BYTES], COST)?;
         assert!(stored.starts_with("$scrypt$ln=4,r=8,p=1$"), "{stored}");
-        assert_eq!(compare("correct horse", &stored, COST).0, PasswordCheck::Right);
-        assert_eq!(compare("Correct horse", &stored, COST).0, PasswordCheck::Wrong);
+        assert_eq!(compare("correct horse", &stored, COST).0, Comparison::Right);
+        assert_eq!(compare("Correct horse", &stored, COST).0, Comparison::Wrong);
         let other_cost = ScryptCost { log_n: 5, ..COST };
-        assert_eq!(
-            compare("correct horse", &stored, other_cost).0,
-            PasswordCheck::RightButOutdated
-        );
+        assert_eq!(compare("correct horse", &stored, other_cost).0, Comparison::RightButOutdated);
         Ok(())
     }
 
@@ -179,7 +187,7 @@ mod tests {
         let (salt, output) =
             ("MDEyMzQ1Njc4OWFiY2RlZg", "OAkZqUBelG6VIYdTJfYSENL5OmZRxMa3GwXn5oFliTg");
         let stored = format!("$scrypt$ln=4,r=8,p=1${salt}${output}");
-        assert_eq!(compare("correct horse", &stored, COST).0, PasswordCheck::Right);
+        assert_eq!(compare("correct horse", &stored, COST).0, Comparison::Right);
         assert_eq!(hash("correct horse", *b"0123456789abcdef", COST)?, stored);
         Ok(())
     }
@@ -195,10 +203,12 @@ mod tests {
         let dearer = hash("correct horse", [1; SALT_BYTES], ScryptCost { p: 2, ..COST });
         let dearer = dearer.map_err(Error::Internal)?;
         let imported = format!("imported:{dearer}");
-        assert_eq!(check("correct horse", &imported)?, PasswordCheck::RightButOutdated);
-        assert_eq!(check("Correct horse", &imported)?, PasswordCheck::Wrong);
+        let renewed = check("correct horse", &imported)?.and_then(|right| right.renewed_hash);
+        let renewed = renewed.unwrap_or_default();
+        assert_eq!(check("correct horse", &renewed)?, Some(RightPassword { renewed_hash: None }));
+        assert_eq!(check("Correct horse", &imported)?, None);
         assert_eq!(hasher.work.load(Ordering::Relaxed), COST.work());
-        assert_eq!(check("correct horse", &dearer)?, PasswordCheck::RightButOutdated);
+        assert!(check("correct horse", &dearer)?.is_some_and(|right| right.renewed_hash.is_some()));
         assert_eq!(hasher.work.load(Ordering::Relaxed), 2 * COST.work());
         Ok(())
     }
@@ -208,7 +218,7 @@ mod tests {
         for stored in
             ["", "correct horse", "$scrypt$", "$argon2id$v=19$m=16,t=2,p=1$MTIzNDU2Nzg$AAAA"]
         {
-            assert_eq!(compare("correct horse", stored, COST), (PasswordCheck::Wrong, 0));
+            assert_eq!(compare("correct horse", stored, COST), (Comparison::Wrong, 0));
         }
     }
 }

@@ -3,13 +3,12 @@
 /// No password matches a hash that another program made.
 pub mod imported {
     use crate::config::ScryptCost;
-    use crate::error::Error;
 
-    pub fn turns(stored: &str, _: ScryptCost, _: usize) -> Result<usize, Error> {
+    pub fn turns(stored: &str, _: ScryptCost, _: usize) -> Option<usize> {
         if stored.starts_with("imported:") {
             log::warn!("this build cannot check the password hash of an account from elsewhere");
         }
-        Ok(0)
+        Some(0)
     }
 
     pub fn matches(_: &str, _: &str) -> bool {

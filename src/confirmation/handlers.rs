@@ -11,7 +11,6 @@ use crate::accounts::proof::Proof;
 use crate::accounts::statements as accounts;
 use crate::accounts::statements::AccountFields;
 use crate::auth::email_token::{EmailChange, EmailToken, Registration};
-use crate::auth::password::PasswordCheck;
 use crate::db::installation;
 use crate::error::{Error, Unique};
 use crate::http::response::{self, Response};
@@ -197,11 +196,9 @@ fn check_password(
     let hash_request = context.hash_request();
     let caller = Caller::SigningIn(&name, known_network.as_deref());
     let attempt = limits::take(context, Limit::FailedSignIns, caller)?;
-    match context.app.hasher.check(password, Some(stored), hash_request)? {
-        PasswordCheck::Wrong => {
-            attempt.count();
-            Err(Error::InvalidConfirmationToken)
-        }
-        PasswordCheck::Right | PasswordCheck::RightButOutdated => Ok(()),
+    if context.app.hasher.check(password, Some(stored), hash_request)?.is_none() {
+        attempt.count();
+        return Err(Error::InvalidConfirmationToken);
     }
+    Ok(())
 }

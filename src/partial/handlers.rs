@@ -92,12 +92,14 @@ pub fn begin(
         app.extras.writers.end(other);
         app.storage.remove_partial(other);
     }
-    let outcome = match app.storage.create_partial(id) {
-        Ok(()) if has_bytes || file.size == 0 => write(context, place, id, 0),
-        created => created,
-    };
+    let created = app.storage.create_partial(id);
+    let is_new = created.is_ok();
+    let outcome = created.and_then(|()| match has_bytes || file.size == 0 {
+        true => write(context, place, id, 0),
+        false => Ok(()),
+    });
     // Nobody is told where to go on. Who only lost the connection finds it in the list.
-    if matches!(outcome, Err(Error::StorageFull | Error::BodyTooLarge(_))) {
+    if !is_new || matches!(outcome, Err(Error::StorageFull | Error::BodyTooLarge(_))) {
         give_up(context, place.whose, id)?;
     }
     outcome?;
@@ -150,6 +152,7 @@ fn write(context: &mut RequestContext, place: &Place, id: Uuid, offset: u64) -> 
     let app = context.app;
     let turn = app.extras.writers.begin(id, context.request.body.room.clone());
     let file = lock(context, id, &turn)?;
+    let is_gone = file.is_none();
     let upload = statements::find(&context.db, id, place.whose)?;
     let (size, synced) = (upload.size(), upload.synced());
     let is_whole = |it: &File| it.metadata().is_ok_and(|found| found.len() >= synced);
@@ -159,7 +162,11 @@ fn write(context: &mut RequestContext, place: &Place, id: Uuid, offset: u64) -> 
             true if offset != size => Err(standing(size)),
             true if upload.is_complete => Ok(()),
             true => {
-                let _content = lock_content(context, &upload, &turn)?;
+                let content = lock_content(context, &upload, &turn)?;
+                // Whoever has moved it there may have taken it back.
+                if is_gone && content.is_none() && app.storage.partial_file(id)?.is_some() {
+                    return Err(Error::Partial(PartialError::Busy));
+                }
                 complete(context, place, &upload, None)
             }
             false => Err(Error::Partial(PartialError::NotFound)),

@@ -13,7 +13,6 @@ use super::statements::{
 use crate::accounts::statements as accounts;
 use crate::accounts::statements::AccountFields;
 use crate::auth::jwt::{Claims, TokenType};
-use crate::auth::password::PasswordCheck;
 use crate::auth::refused_passwords::RefusedPasswords;
 use crate::config::{LogoutStatus, PasswordLogin};
 use crate::db::outbox;
@@ -91,11 +90,9 @@ pub fn login(context: &mut RequestContext) -> Result<Response, Error> {
     let found = statements::find_by_login(&context.db, &name, context.client)?;
     context.account_in_log = found.account.as_ref().map(|account| account.user.id);
     context.audits(RefusedAction::Login, context.account_in_log);
-    let (account, check) = check_password(context, found, &password)?;
+    let (account, renewed_hash) = check_password(context, found, &password)?;
     let code = check_code(context, &account, code.as_deref())?;
-    let renew = || context.app.hasher.renew(&password, context.hash_request());
-    let renewed = (check == PasswordCheck::RightButOutdated).then(renew).flatten();
-    open_session(context, &account, renewed.as_deref(), code.as_ref(), None)
+    open_session(context, &account, renewed_hash.as_deref(), code.as_ref(), None)
 }
 
 /// Checks the code of a sign-in to an account that has a second factor.
@@ -134,25 +131,23 @@ pub fn open_session(
     }
 }
 
-/// Checks the password of the account that was found, which is not [`PasswordCheck::Wrong`] then.
+/// Checks the password of the account that was found. Returns the account, and the hash that replaces an outdated one.
 fn check_password(
     context: &mut RequestContext,
     found: LoginLookup,
     password: &str,
-) -> Result<(LoginAccount, PasswordCheck), Error> {
+) -> Result<(LoginAccount, Option<String>), Error> {
     let LoginLookup { counted, known_network, account } = found;
     let stored = account.as_ref().and_then(|account| account.password_hash.as_deref());
     let hash_request = context.hash_request();
     let caller = Caller::SigningIn(&counted, known_network.as_deref());
-    let attempt = limits::take(context, Limit::FailedSignIns, caller)?;
-    let check = context.app.hasher.check(password, stored, hash_request)?;
-    match check {
-        PasswordCheck::Wrong => attempt.count(),
-        // Its token is given back before the waits that follow.
-        PasswordCheck::Right | PasswordCheck::RightButOutdated => drop(attempt),
-    }
-    let account =
-        account.filter(|_| check != PasswordCheck::Wrong).ok_or(context.bad_credentials())?;
+    let failure = limits::take(context, Limit::FailedSignIns, caller)?;
+    let right = context.app.hasher.check(password, stored, hash_request)?;
+    let (Some(account), Some(right)) = (account, right) else {
+        failure.count();
+        return Err(context.bad_credentials());
+    };
+    drop(failure); // Its token is given back before the waits that follow.
     if !account.user.is_active {
         return Err(Error::InactiveAccount);
     }
@@ -162,7 +157,7 @@ fn check_password(
         return Err(Error::ProviderRequired(name.unwrap_or_default()));
     }
     context.db.changes_are_of(account.user.id);
-    Ok((account, check))
+    Ok((account, right.renewed_hash))
 }
 
 /// `POST /api/v1/auth/refresh`, also called `refresh-token`: exchanges a refresh token for the next pair of tokens.

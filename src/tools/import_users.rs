@@ -56,7 +56,9 @@ pub fn import_users(
     }
     table.look_up(&db).map_err(String::from)?;
     fail_if_faulty(mem::take(&mut table.faults))?;
-    let rows: Vec<&Row> = table.rows.iter().filter(|row| !row.is_there).collect();
+    let mut rows: Vec<&Row> = table.rows.iter().filter(|row| !row.is_there).collect();
+    // Two imports at a time then wait for each other in one order.
+    rows.sort_by(|one, other| one.email_key.cmp(&other.email_key));
     let stored = match is_dry_run {
         true => Stored::expected(&rows, invites),
         false => store(&db, &rows, invites).map_err(String::from)?,
@@ -126,6 +128,11 @@ struct Table {
 impl Table {
     /// Reads all rows. Fails if the header is not as it must be, or if there are too many rows.
     fn parse(text: &[u8], cost: ScryptCost) -> Result<Table, String> {
+        if let Some(line) = stray_quote(text) {
+            return Err(format!(
+                "line {line}: Must have quotes only around a whole field, and two for one in it"
+            ));
+        }
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
         let mut records = reader.into_byte_records();
         let broken = |e: csv::Error| format!("no CSV: {e}");
@@ -219,6 +226,37 @@ fn read_header(header: &ByteRecord) -> Result<([Option<usize>; 8], Vec<String>),
     Ok((columns, ignored.map(|name| name.escape_debug().to_string()).collect()))
 }
 
+/// The line of the first quote that opens or closes no whole field (RFC 4180), which the parser would not mind: rows
+/// that follow it could become a part of one field, and be lost.
+fn stray_quote(text: &[u8]) -> Option<u64> {
+    let (mut at, mut opened, mut before) = (0, None, b'\n');
+    while let Some(byte) = text.get(at) {
+        let next = text.get(at + 1);
+        match (byte, opened) {
+            (b'"', Some(_)) if next == Some(&b'"') => at += 1,
+            (b'"', Some(_)) if matches!(next, None | Some(b',' | b'\r' | b'\n')) => opened = None,
+            (b'"', None) if matches!(before, b',' | b'\r' | b'\n') => opened = Some(at),
+            (b'"', _) => {
+                opened = Some(at);
+                break;
+            }
+            _ => {}
+        }
+        before = *byte;
+        at += 1;
+    }
+    opened.map(|at| 1 + line_ends(text.get(..at).unwrap_or_default()))
+}
+
+/// How many lines end in a text: with CR, LF, or both.
+fn line_ends(text: &[u8]) -> u64 {
+    let is_end = |(at, byte): (usize, &u8)| match byte {
+        b'\r' => text.get(at + 1) != Some(&b'\n'),
+        byte => *byte == b'\n',
+    };
+    text.iter().enumerate().filter(|it| is_end(*it)).count() as u64
+}
+
 /// The numbers of the lines of a text, for places that come one after the other.
 struct Lines<'a> {
     text: &'a [u8],
@@ -237,7 +275,7 @@ impl Lines<'_> {
         let rest = self.text.get(byte..).unwrap_or_default();
         let blank = rest.iter().take_while(|it| matches!(it, b'\r' | b'\n')).count();
         let passed = self.text.get(self.at..byte + blank).unwrap_or_default();
-        self.line += passed.iter().filter(|it| **it == b'\n').count() as u64;
+        self.line += line_ends(passed);
         self.at = byte + blank;
         self.line
     }

@@ -1,8 +1,8 @@
 -- Creates imported accounts, which are settled as those that an administrator makes. $1: their columns, as a JSON array
 -- of objects, of which an absent one has the column's default; $2: whether the owners of active ones without a password
--- are invited by mail; $3: how many mails were queued before. A mail is due each second, so that others, which are in
--- the order of the times at which they are due, come between them, and it has its day from then on. The unique indexes
--- decide who is there already: an account that has a username or an address which another one has is left out.
+-- are invited by mail; $3: how many mails were queued before. A mail is due each second, and has its day from then on.
+-- The unique indexes decide who is there already: an account that has a username or an address which another one has is
+-- left out.
 WITH created AS (
     INSERT INTO users (id, username, email, email_key, name, password_hash, role, is_active, created_at, last_login,
                        is_settled)
@@ -12,8 +12,8 @@ WITH created AS (
     ON CONFLICT DO NOTHING
     RETURNING id, is_active, password_hash
 ), message AS (
-    INSERT INTO outbox (kind, user_id, created_at, due_at)
-    SELECT 'invitation', id, at, at
+    INSERT INTO outbox (kind, user_id, created_at, due_at, is_imported)
+    SELECT 'invitation', id, at, at, true
     FROM (
         SELECT id, now() + interval '1 second' * ($3::bigint + row_number() OVER ()) AS at
         FROM created

@@ -42,6 +42,24 @@ fn an_invited_user_gets_a_link_by_mail_that_works_once_and_for_seven_days() {
     api.create_user(&root, again).refused(409, "Email already exists");
 }
 
+/// An import spreads its invitations over hours, and lets all other mail pass.
+#[test]
+fn an_invitation_of_an_import_that_waits_is_sent_at_once_if_an_administrator_asks() {
+    let (smtp, api) = service_with_mail(&[]);
+    let root = api.sign_up_admin("root");
+    let user = api.create_user(&root, cyd()).expect(201);
+    smtp.wait_for(1);
+    wait_until(|| api.database.count("outbox") == 0);
+    api.database.run(&format!(
+        "INSERT INTO outbox (kind, user_id, created_at, due_at, is_imported)
+         SELECT 'invitation', '{}', at, at, true FROM (SELECT now() + interval '20 hours' AS at) later",
+        user.id()
+    ));
+    api.post(&format!("/users/{}/password-link", user.id()), &root, json!({})).expect(204);
+    assert_eq!(smtp.wait_for(2)[1].recipient, "cyd@example.com");
+    wait_until(|| api.database.count("outbox") == 0);
+}
+
 #[test]
 fn an_invitation_that_is_not_used_in_time_is_replaced_by_a_reset() {
     let (api, [root]) = Server::with_users(&[], ["root"]);

@@ -142,6 +142,15 @@ fn a_user_has_at_most_a_hundred_uploads_at_once() {
 }
 
 #[test]
+fn an_upload_whose_file_cannot_be_made_keeps_nothing() {
+    let (api, [ann]) = Server::with_users(&[], ["ann"]);
+    std::fs::write(api.data.join("partial"), b"").expect("a file in the way");
+    api.beginning(ALL, &ann, 10).send().expect(500);
+    assert!(api.partial_uploads(&ann).is_empty());
+    assert_eq!(api.database.count("partial_uploads"), 0);
+}
+
+#[test]
 fn uploads_end_with_their_time_and_with_their_account() {
     let (api, [ann, bob]) = Server::with_users(&[], ["ann", "bob"]);
     let hours = |path: &str| -> f64 {

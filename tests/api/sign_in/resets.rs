@@ -136,7 +136,7 @@ fn a_request_stores_nothing_that_could_be_used_as_a_token() {
         (
             "outbox",
             "id,kind,user_id,address,email_key,created_at,attempts,due_at,waits_for_server,failed_at,error,network,\
-             sealed_token,files,priority",
+             sealed_token,files,is_imported,priority",
         ),
         ("password_reset_messages", "user_id,sent_at"),
     ] {
