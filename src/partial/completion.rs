@@ -70,8 +70,8 @@ pub fn complete(
     }
 }
 
+/// Stores the record of a file, whose sender is looked up again: a store may have taken long.
 fn record(context: &RequestContext, place: &Place, file: &Arc<NewFile>) -> Result<(), Error> {
-    // A store may take long.
     place.check(context)?;
     let app = context.app;
     let timeout = app.config.database_timeout;

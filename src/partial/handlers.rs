@@ -93,13 +93,13 @@ pub fn begin(
         app.storage.remove_partial(other);
     }
     let created = app.storage.create_partial(id);
-    let is_new = created.is_ok();
+    let has_file = created.is_ok();
     let outcome = created.and_then(|()| match has_bytes || file.size == 0 {
         true => write(context, place, id, 0),
         false => Ok(()),
     });
     // Nobody is told where to go on. Who only lost the connection finds it in the list.
-    if !is_new || matches!(outcome, Err(Error::StorageFull | Error::BodyTooLarge(_))) {
+    if !has_file || matches!(outcome, Err(Error::StorageFull | Error::BodyTooLarge(_))) {
         give_up(context, place.whose, id)?;
     }
     outcome?;

@@ -94,6 +94,8 @@ def test_the_audit_log_says_in_sentences_what_happened(page, service):
     service.sql("INSERT INTO audit_events (action, actor_id, subject_type, subject_id, details) SELECT "
                 f"'file.upload', '{user.id}', 'user', '{user.id}', "
                 """'{"count": 120, "hour": "2026-01-15T05:00:00.000000Z"}'""")
+    # The service looks for the account after its answer.
+    page.until("both links", lambda: len(events(service, subject_id=user.id, action="password.reset_request")) == 2)
     page.sign_in(service.admin(), f"/console/audit?period=60&subject_id={user.id}")
     sentences = ["root created Hanna Weber", "Hanna Weber signed in", "root deactivated Hanna Weber",
                  "root activated Hanna Weber", "root sent a link to choose a password to Hanna Weber",
