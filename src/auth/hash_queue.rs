@@ -59,9 +59,10 @@ impl HashQueue {
 }
 
 /// Permits are given in the order of asking, but users who are signed in get at most half of the turns, and checks of
-/// imported hashes, which may take as long and as much memory as the programs that made these chose, a quarter. A request
-/// that takes more is alone among those of its kind, and is let in only while no login with a hash of this program waits:
-/// it may wait in vain. So whoever knows the name of such an account delays others by one check at a time.
+/// imported hashes, which may take as long and as much memory as the programs that made these chose, a quarter. A
+/// request that takes more is alone among those of its kind, and is let in only while no login with a hash of this
+/// program waits: it may wait in vain. So whoever knows the name of such an account delays others by one check at a
+/// time.
 struct HashPolicy {
     /// All turns: most hashes that run at once.
     size: usize,

@@ -63,15 +63,15 @@ impl PasswordHasher {
     }
 
     /// Checks a password against the stored hash, and hashes one anew with the same permit that is right but whose hash
-    /// is outdated. Returns `None` if it is wrong, or if there is no stored hash. Fails with [`Error::Unavailable`] if no
-    /// permit comes in time.
+    /// is outdated. Returns `None` if it is wrong, or if there is no stored hash. Fails with [`Error::Unavailable`] if
+    /// no permit comes in time.
     ///
     /// Every check takes the same time, so that the time does not reveal whether an account exists, or how old its hash
-    /// is. The time that a cheaper hash saves, or that no hash takes, is spent on discarded hashes. A more expensive
-    /// one cannot be made cheaper: once the process has checked one, all later checks take as long as that one. A hash
-    /// that another program made is checked after all that, so it only takes longer, and makes no other check do so.
-    /// One that would take more memory than all hashes that may run at once fails with [`Error::Unavailable`] after the
-    /// work of every check.
+    /// is; only who knows the password can see that its hash is made anew. The time that a cheaper hash saves, or that
+    /// no hash takes, is spent on discarded hashes. A more expensive one cannot be made cheaper: once the process has
+    /// checked one, all later checks take as long as that one. A hash that another program made is checked after all
+    /// that, so it only takes longer, and makes no other check do so. One that would take more memory than all hashes
+    /// that may run at once fails with [`Error::Unavailable`] after the work of every check.
     ///
     /// A password that was not sent in NFC is checked in both forms (RFC 8265, 4.2), with one permit, also if the first
     /// is right: keyboards differ in the form that they type, and a stored hash may be of either.

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::model::file::KeyedUpload;
 use crate::model::timestamp::Timestamp;
 
-/// Finds the upload that `sender`, a user or a link, has recorded with `key` within a day. Returns `None` for an unknown
-/// key, or fails with [`Error::RateLimited`] if the sender already has 10,000 keys.
+/// Finds the upload that `sender`, a user or a link, has recorded with `key` within a day. Returns `None` for an
+/// unknown key, or fails with [`Error::RateLimited`] if the sender already has 10,000 keys.
 pub fn find(db: &Database, sender: Uuid, key: &str) -> Result<Option<KeyedUpload>, Error> {
     let row = one_row(db.read(sql!("repeats/find"), &[&sender, &key])?)?;
     if let Some(file) = row.get("file_id") {

@@ -35,7 +35,8 @@ const ROWS: &[(&str, &str, &str)] = &[
     (LINK, r#"{"expires_in_minutes": "5x"}"#, "expires_in_minutes int_parsing"),
     (LINK, r#"{"qr": "perhaps"}"#, "qr bool_type"),
     (LINKS, r#"{"inline": 2, "qr": 2, "expires_in_minutes": 0}"#,
-        "files missing, folder missing, upload_to missing, expires_in_minutes value_error, inline bool_type, qr bool_type"),
+        "files missing, folder missing, upload_to missing, expires_in_minutes value_error, inline bool_type, \
+         qr bool_type"),
     (LINKS, r#"{"files": null, "folder": null}"#, "files missing, folder missing, upload_to missing"),
     (LINKS, r#"{"folder": "/a", "upload_to": "/a"}"#, "folder value_error, upload_to value_error"),
     (LINKS, r#"{"upload_to": ""}"#, "upload_to value_error"),
