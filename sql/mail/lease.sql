@@ -1,12 +1,12 @@
--- Takes the message that has been due longest, those about password resets first, those of registrations late
--- and those of an import last, for ten minutes: if it has not been removed or deferred by then, it is due again. No row means that
--- no message is due. Several processes may run this at once: SKIP LOCKED gives each of them another row. The account is
--- looked up in the same statement, so that the message is written with its present data; one of a registration has
--- none. The e-mail address is null if the message must not be sent any more: because the account has been deleted or deactivated since,
--- unless the message is the notice at an old address, or because it is a link, or tells of received files, and the
--- account has got another address, or an invitation and the account has a password by now. If another account has the
--- address that a message would confirm, the owner of that account is told so instead, unless it is inactive. $1:
--- whether this process opens sealed tokens; messages with one are left to others if not.
+-- Takes the message that has been due longest, those about password resets first, those of registrations late and those
+-- of an import last, for ten minutes: if it has not been removed or deferred by then, it is due again. No row means
+-- that no message is due. Several processes may run this at once: SKIP LOCKED gives each of them another row. The
+-- account is looked up in the same statement, so that the message is written with its present data; one of a
+-- registration has none. The e-mail address is null if the message must not be sent any more: because the account has
+-- been deleted or deactivated since, unless the message is the notice at an old address, or because it is a link, or
+-- tells of received files, and the account has got another address, or an invitation and the account has a password by
+-- now. If another account has the address that a message would confirm, the owner of that account is told so instead,
+-- unless it is inactive. $1: whether this process opens sealed tokens; messages with one are left to others if not.
 WITH leased AS (
     UPDATE outbox SET attempts = attempts + 1, due_at = now() + interval '10 minutes', waits_for_server = false
     WHERE id = (SELECT id FROM outbox WHERE failed_at IS NULL AND due_at <= now() AND ($1 OR sealed_token IS NULL)
