@@ -23,7 +23,8 @@ def write(directory, name, content=b"content"):
 
 def rows(page):
     """The names in the list, from top to bottom."""
-    return page.run("return [...document.querySelectorAll('.files-list tbody th bdi')].map(name => name.textContent)")
+    return page.run("return [...document.querySelectorAll('.files-list tbody th')].map(cell =>"
+                    " cell.querySelector('bdi').textContent)")
 
 
 def finished(page, summary):

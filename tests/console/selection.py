@@ -368,11 +368,15 @@ def test_ten_thousand_files_stay_fluent(page, service):
     service.add_files(user, 10_000)
     page.sign_in(user, "/console/files")
     page.see("1–25 of 10,000")
+
+    def clicks():
+        return page.run("""
+            const boxes = [...document.querySelectorAll('tbody .pick input')], began = performance.now();
+            for (const box of boxes) { box.click(); box.click(); }
+            return performance.now() - began""")
+    alone = clicks()
     page.toggle("Select all on this page")
     page.activate("Select the first 1,000")
     page.see("1,000 selected")
-    took = page.run("""
-        const boxes = [...document.querySelectorAll('tbody .pick input')], began = performance.now();
-        for (const box of boxes) { box.click(); box.click(); }
-        return performance.now() - began""")
-    assert took < 500, f"{took} ms for 50 clicks"
+    among = clicks()
+    assert among < 5 * alone + 50, f"50 clicks take {alone} ms, and {among} where 1,000 files are selected"

@@ -458,7 +458,8 @@ def test_ten_thousand_users(page, service):
     page.open("/console/users")
     page.activate("Export CSV")
     page.activate("Download CSV")
-    assert len(saved(page, "users-*.csv")) > 10_000
+    # Without the administrator for development, whom no export has.
+    assert len(saved(page, "users-*.csv")) >= 10_000
 
 
 def test_several_accounts_are_changed_together(page, service):
