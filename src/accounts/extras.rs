@@ -25,7 +25,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
         ("POST", ["users", "me", "delete"]) => at("/users/me/delete", User(delete)).limit(Auth("delete-account")),
-        ("POST", ["users", _, "password-link"]) =>
+        ("POST", ["users", id, "password-link"]) if is_user_id(id) =>
             at("/users/{user_id}/password-link", Handler::Admin(send_password_link)).part_of(PasswordResets),
         ("DELETE", ["users", id, "identity"]) if is_user_id(id) =>
             at("/users/{user_id}/identity", Handler::Admin(end_identity_of_user)),

@@ -8,7 +8,7 @@ pub mod statements;
 mod upload_form;
 
 use crate::request::endpoint::Handler::SignedIn;
-use crate::request::endpoint::{Endpoint, at};
+use crate::request::endpoint::{Endpoint, at, is_file_id};
 use crate::request::limits::Limit::Upload;
 
 /// The endpoints of this module.
@@ -17,8 +17,7 @@ pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     let endpoint = match (method, path) {
         ("GET", ["uploads"]) => at("/uploads", SignedIn(handlers::list)),
         ("POST", ["uploads"]) => at("/uploads", SignedIn(handlers::create)).limit(Upload),
-        // These are no ids.
-        (_, ["uploads", "delete" | "partial" | "public" | "restore" | "update" | "zip", ..]) => return None,
+        (_, ["uploads", word, ..]) if !is_file_id(word) => return None,
         ("GET", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::show)),
         ("PUT", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::update)),
         ("DELETE", ["uploads", _]) => at("/uploads/{file_id}", SignedIn(handlers::delete)),

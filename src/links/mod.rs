@@ -10,14 +10,14 @@ mod statements;
 
 use crate::model::rules;
 use crate::request::endpoint::Handler::{Anyone, SignedIn};
-use crate::request::endpoint::{Endpoint, at};
+use crate::request::endpoint::{Endpoint, at, is_file_id};
 use crate::request::limits::Limit::Links;
 
 /// The endpoints of this module.
 pub fn route(method: &str, path: &[&str]) -> Option<Endpoint> {
     #[rustfmt::skip] // One endpoint a line, as in a table.
     let endpoint = match (method, path) {
-        (_, ["uploads", "restore" | "partial", ..]) => return None, // The words are no ids.
+        (_, ["uploads", word, ..]) if !is_file_id(word) => return None,
         ("GET", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::list)),
         ("POST", ["uploads", _, "links"]) => at("/uploads/{file_id}/links", SignedIn(handlers::create)),
         ("DELETE", ["uploads", _, "links", _]) => at("/uploads/{file_id}/links/{link_id}", SignedIn(handlers::delete)),

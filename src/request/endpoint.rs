@@ -120,6 +120,11 @@ pub fn is_user_id(segment: &str) -> bool {
     !literals.contains(&segment) && !segment.starts_with("export-")
 }
 
+/// Whether a segment after `/uploads` may be the id of a file. It may not if it begins another path.
+pub fn is_file_id(segment: &str) -> bool {
+    !matches!(segment, "delete" | "partial" | "public" | "restore" | "update" | "zip")
+}
+
 impl Endpoint {
     pub fn limit(self, limit: Limit) -> Endpoint {
         Endpoint { limit: Some(limit), ..self }

@@ -91,6 +91,36 @@ fn another_method_is_refused_with_those_allowed() {
     }
 }
 
+/// What follows an id follows none of the words that stand in the place of one. `partial` has ids of its own.
+#[test]
+fn a_word_of_a_path_is_never_read_as_an_id() {
+    let api = Server::start(&[]);
+    let users: (&[_], &[_]) = (
+        &["change-password", "export", "export-full", "exports", "me", "test-only"],
+        &[
+            "POST password-link",
+            "GET sessions",
+            "GET tokens",
+            "DELETE second-factor",
+            "DELETE identity",
+        ],
+    );
+    let uploads: (&[_], &[_]) = (
+        &["delete", "public", "restore", "update", "zip"],
+        &["GET download", "GET links", "POST links", "DELETE links/x", "POST restore"],
+    );
+    for (folder, (words, below)) in [("users", users), ("uploads", uploads)] {
+        for (word, last) in words.iter().flat_map(|word| below.iter().map(move |last| (word, last)))
+        {
+            let (method, last) = last.split_once(' ').expect("a method");
+            let path = format!("/api/v1/{folder}/{word}/{last}");
+            // Some are paths of their own, which know other methods.
+            let status = api.request_at_root(method, &path).send().status;
+            assert!([404, 405].contains(&status), "{method} {path}: {status}");
+        }
+    }
+}
+
 #[test]
 fn errors_have_the_configured_format() {
     let detail = Server::start(&[]);
