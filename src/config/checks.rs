@@ -70,6 +70,7 @@ pub fn extras_in_use(config: &Config) -> impl Iterator<Item = (&'static str, Str
         ),
         ("CLOAKROOM_REFUSED_PASSWORDS", config.refused_passwords.is_some(), "set"),
         ("CLOAKROOM_CONSOLE", config.console, "on"),
+        ("CLOAKROOM_PUBLIC_LIST", config.public_list, "on"),
     ];
     let is_of_provider =
         |name: &str| name.starts_with("CLOAKROOM_OIDC_") && !name.ends_with("ISSUER");

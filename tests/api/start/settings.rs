@@ -91,6 +91,22 @@ fn a_provider_is_refused_with_the_feature_that_it_needs() {
     }
 }
 
+/// The core build does not start as if it had what it is asked for.
+#[test]
+#[cfg(not(feature = "extras"))]
+fn the_core_build_refuses_settings_of_what_it_has_not() {
+    for (name, value) in [
+        ("CLOAKROOM_EMAIL_CONFIRMATION", "required"),
+        ("CLOAKROOM_ADMIN_SECOND_FACTOR", "required"),
+        ("CLOAKROOM_REFUSED_PASSWORDS", "/none"),
+        ("CLOAKROOM_CONSOLE", "on"),
+        ("CLOAKROOM_PUBLIC_LIST", "on"),
+    ] {
+        let text = run(NOWHERE, &["config"], &[(name, value)]).exits(2).err();
+        assert!(text.contains(name) && text.contains("this is the core build"), "{text}");
+    }
+}
+
 /// What is wrong with the settings of the database and with secrets is one line, which names the variable that holds it
 /// and what is allowed, and shows no secret.
 #[test]
