@@ -77,9 +77,9 @@ CREATE TABLE outbox (
     -- Whether an import has made it, beside thousands of others.
     is_imported boolean NOT NULL DEFAULT false,
     -- The order of sending: resets first, because somebody waits for them, and nobody waits for a notice; registrations
-    -- late, because anybody causes as many as they like, and what an import makes last.
+    -- last, because anybody causes as many as they like, and before them what an import makes.
     priority smallint GENERATED ALWAYS AS (
-        CASE WHEN kind = 'password_reset' THEN 0 WHEN is_imported THEN 3 WHEN user_id IS NULL THEN 2 ELSE 1 END
+        CASE WHEN kind = 'password_reset' THEN 0 WHEN is_imported THEN 2 WHEN user_id IS NULL THEN 3 ELSE 1 END
     ) STORED,
     CONSTRAINT outbox_user_check CHECK (user_id IS NOT NULL OR kind = 'email_confirmation')
 );

@@ -362,7 +362,7 @@ fn invitations_are_due_a_second_apart_and_each_has_its_day() {
     let output = run_in(&data, &database.url, &arguments, &[]).exits(0).out();
     assert_eq!(output, summed_up("imported", "1500 accounts", 0, 1500));
     let apart = "SELECT bool_and(kind = 'invitation' AND created_at = due_at) AND count(DISTINCT due_at) = 1500
-                 AND max(due_at) - min(due_at) = interval '1499 seconds' AND min(priority) = 3 FROM outbox";
+                 AND max(due_at) - min(due_at) = interval '1499 seconds' AND min(priority) = 2 FROM outbox";
     assert!(database.value::<bool>(apart));
 }
 
