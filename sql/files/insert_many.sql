@@ -44,7 +44,8 @@ WITH no_lock_timeout AS (
     WHERE id = ANY ((SELECT CASE WHEN is_alone THEN $2 ELSE unlocked_owners($2) END FROM no_lock_timeout)::uuid[])
       AND is_active AND NOT is_deleted FOR NO KEY UPDATE
 ), link AS MATERIALIZED (
-    SELECT l.id, user_id AS owner_id, max_files - received_files AS files_left, max_bytes - received_bytes AS bytes_left
+    SELECT l.id, user_id AS owner_id, expires_at, max_files - received_files AS files_left,
+           max_bytes - received_bytes AS bytes_left
     FROM file_links l JOIN owner ON owner.id = l.user_id
     WHERE l.id = ANY ($19) AND l.expires_at > now()
     FOR NO KEY UPDATE OF l
@@ -102,8 +103,9 @@ WITH no_lock_timeout AS (
     FROM (SELECT received_by, count(*) AS files, sum(file_size)::bigint AS bytes FROM file GROUP BY received_by) more
     WHERE l.id = more.received_by
 ), completed AS (
-    UPDATE partial_uploads p SET completed_at = now(), expires_at = now() + interval '1 day', state = NULL
-    FROM file JOIN admitted USING (id) WHERE p.id = partial_id
+    UPDATE partial_uploads p
+    SET completed_at = now(), expires_at = least(now() + interval '1 day', link.expires_at), state = NULL
+    FROM file JOIN admitted USING (id) LEFT JOIN link ON link.id = link_id WHERE p.id = partial_id
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT (CASE WHEN link_id IS NULL THEN 'file.upload' ELSE 'file.receive' END)::audit_action,

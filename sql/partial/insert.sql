@@ -8,7 +8,7 @@ WITH owner AS MATERIALIZED (
            coalesce(file_quota, $13) - total_uploads AS files
     FROM users WHERE id = $1 AND is_active AND NOT is_deleted FOR NO KEY UPDATE
 ), link AS MATERIALIZED (
-    SELECT l.id, max_bytes - received_bytes AS bytes, max_files - received_files AS files
+    SELECT l.id, expires_at, max_bytes - received_bytes AS bytes, max_files - received_files AS files
     FROM file_links l JOIN owner ON owner.id = user_id
     WHERE l.id = $2 AND expires_at > now() AND upload_to IS NOT NULL FOR NO KEY UPDATE OF l
 ), room AS MATERIALIZED (
@@ -18,8 +18,9 @@ WITH owner AS MATERIALIZED (
     WHERE $2::uuid IS NULL OR link.id IS NOT NULL
 ), new AS (
     INSERT INTO partial_uploads (id, file_id, user_id, link_id, network, folder, filename, declared_type, description,
-                                 sha256, file_size)
-    SELECT $4, $5, $1, $2, $3, $6, $7, $8, $9, $10, $11 FROM room WHERE is_left AND NOT is_too_many
+                                 sha256, file_size, expires_at)
+    SELECT $4, $5, $1, $2, $3, $6, $7, $8, $9, $10, $11, least(now() + interval '1 hour', link.expires_at)
+    FROM room LEFT JOIN link ON true WHERE is_left AND NOT is_too_many
     RETURNING expires_at
 )
 SELECT is_left, is_too_many, ended, expires_at FROM room LEFT JOIN new ON true

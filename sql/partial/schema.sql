@@ -22,7 +22,8 @@ CREATE TABLE partial_uploads (
     created_at timestamptz NOT NULL DEFAULT now(),
     -- When the last byte came.
     touched_at timestamptz NOT NULL DEFAULT now(),
-    expires_at timestamptz NOT NULL DEFAULT now() + interval '1 hour',
+    -- That of a link at the latest.
+    expires_at timestamptz NOT NULL,
     -- Since when the file has a record. From then on the row only says so, and counts nowhere.
     completed_at timestamptz,
     used bigint NOT NULL GENERATED ALWAYS AS (CASE WHEN completed_at IS NULL THEN charged ELSE 0 END) STORED,
@@ -78,7 +79,8 @@ BEGIN
     SELECT bytes + needed <= bytes_left AND files < files_left, files >= most, '{}' INTO is_left, is_too_many, ended
     FROM reserved(of_user, of_link, since);
     is_too_many := is_too_many OR (SELECT count(*) >= most / 2 FROM partial_uploads
-        WHERE link_id = of_link AND network = of_network AND completed_at IS NULL AND expires_at > now());
+        WHERE link_id = of_link AND network = of_network AND completed_at IS NULL AND expires_at > now()
+          AND (touched_at >= since OR file_offset = file_size));
     WHILE is_left AND NOT is_too_many AND EXISTS (
         SELECT FROM reserved(of_user, of_link) WHERE bytes + needed > bytes_left OR files >= least(files_left, most)
     ) LOOP
@@ -106,10 +108,10 @@ BEGIN
            is_self_registered AND u.created_at > now() - interval '7 days' AS is_young INTO owner
     FROM users u WHERE u.id = (SELECT user_id FROM partial_uploads WHERE id = upload) AND is_active AND NOT is_deleted
     FOR NO KEY UPDATE;
-    SELECT link_id, new_charge - charged AS more, disk_usage(new_charge, description) - p.disk_usage AS usage INTO one
-    FROM partial_uploads p
-    WHERE id = upload AND user_id = owner.id AND completed_at IS NULL AND expires_at > now()
-      AND (link_id IS NULL OR EXISTS (SELECT FROM file_links l WHERE l.id = link_id AND l.expires_at > now()));
+    SELECT link_id, l.expires_at AS link_ends, new_charge - charged AS more,
+           disk_usage(new_charge, p.description) - p.disk_usage AS usage INTO one
+    FROM partial_uploads p LEFT JOIN file_links l ON l.id = link_id
+    WHERE p.id = upload AND p.user_id = owner.id AND completed_at IS NULL AND p.expires_at > now();
     IF NOT FOUND THEN
         RETURN NULL;
     ELSIF one.more > 0 AND (
@@ -124,7 +126,7 @@ BEGIN
         touched_at = CASE WHEN new_offset > file_offset OR new_charge >= charged THEN now() ELSE touched_at END,
         expires_at = CASE WHEN new_offset = file_offset AND new_charge < charged THEN expires_at
                           WHEN link_id IS NULL THEN least(created_at + interval '7 days', now() + interval '1 day')
-                          ELSE least(created_at + interval '1 day', now() + interval '1 hour') END
+                          ELSE least(created_at + interval '1 day', now() + interval '1 hour', one.link_ends) END
     WHERE id = upload;
     RETURN true;
 END

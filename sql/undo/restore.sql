@@ -7,7 +7,7 @@
 WITH no_lock_timeout AS (
     SELECT set_config('lock_timeout', '0', true)
 ), owner AS MATERIALIZED (
-    SELECT id, total_uploads, coalesce(storage_quota, $4) AS most_bytes, coalesce(file_quota, $5) AS most_files
+    SELECT id, coalesce(storage_quota, $4) AS most_bytes, coalesce(file_quota, $5) AS most_files
     FROM users, no_lock_timeout WHERE id = $1 AND is_active AND NOT is_deleted FOR NO KEY UPDATE OF users
 ), light AS MATERIALIZED (
     SELECT greatest(count(*) FILTER (WHERE bytes <= 8 * 1024 * 1024), 1) AS files
@@ -18,7 +18,7 @@ WITH no_lock_timeout AS (
 ), outcome AS MATERIALIZED (
     SELECT restored, remaining
     FROM owner, light,
-         restore_files(id, $2, $3, most_bytes, least(most_files, total_uploads + light.files), $6)
+         restore_files(id, $2, $3, most_bytes, most_files, $6, light.files)
 ), event AS (
     INSERT INTO audit_events (action, actor_id, subject_type, subject_id, address, request_id, details)
     SELECT 'file.restore', $1, CASE WHEN $2::uuid IS NULL THEN 'user' ELSE 'file' END, coalesce($2, $1), $7, $8,

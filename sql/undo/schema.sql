@@ -86,12 +86,12 @@ BEGIN
 END
 $$;
 
--- Restores files of a user, at most 10,000: `only_file` or, if that is null, those deleted at `since` or later, the
+-- Restores files of a user, at most `at_most`: `only_file` or, if that is null, those deleted at `since` or later, the
 -- latest deleted first, and each that still fits into the quotas of bytes and files of the user, and of bytes of the
 -- service; in what young accounts share, deleted files count as others do. Returns how many it restored, and how many
 -- of those that it was asked for remain deleted.
 CREATE FUNCTION restore_files(of_user uuid, only_file uuid, since timestamptz, most_bytes bigint, most_files bigint,
-                              most_of_service bigint, OUT restored bigint, OUT remaining bigint)
+                              most_of_service bigint, at_most bigint, OUT restored bigint, OUT remaining bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     old record;
@@ -101,7 +101,7 @@ DECLARE
     max_files bigint;
     is_exact boolean := false;
 BEGIN
-    SELECT most_bytes - total_storage_used - kept.bytes, least(most_files - total_uploads - kept.files, 10000)
+    SELECT most_bytes - total_storage_used - kept.bytes, least(most_files - total_uploads - kept.files, at_most)
     INTO room, max_files FROM users, reserved(of_user, NULL) kept WHERE id = of_user;
     LOOP
         fitting := '{}';

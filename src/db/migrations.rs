@@ -9,7 +9,7 @@ use crate::error::Error;
 
 /// The version of the first schema that has migrations to later ones. While there are none, it is the version that
 /// [`SCHEMA`] makes.
-const OLDEST_VERSION: i32 = 46;
+const OLDEST_VERSION: i32 = 47;
 
 /// What a database that was made by [`SCHEMA`] records in the place of the migrations that are in it.
 const NEW_SCHEMA: &str = "schema";

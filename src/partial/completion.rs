@@ -78,7 +78,6 @@ fn record(context: &RequestContext, place: &Place, file: &Arc<NewFile>) -> Resul
     let turn = place.whose.link.map(|_| app.extras.link_permits.record(place.owner.id, timeout));
     let _turn = turn.transpose()?;
     if let Recorded::New(_) = record::record(&app.uploads, &context.db, file, &app.file_quotas())? {
-        app.stored_bytes.add(file.size, 0);
         app.wake_background(); // which wakes the thread that sends mail
     }
     Ok(())

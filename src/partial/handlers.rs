@@ -78,8 +78,7 @@ pub fn begin(
 ) -> Result<Response, Error> {
     check_version(&context.request)?;
     let app = context.app;
-    let mut file = metadata::read(&context.request, app.config.max_upload_size)?;
-    file.folder = folder.or(file.folder);
+    let file = metadata::read(&context.request, app.config.max_upload_size, folder)?;
     let announced = context.request.header("Content-Length").and_then(|text| text.parse().ok());
     let has_bytes = has_bytes(&context.request);
     if has_bytes && announced.is_some_and(|length: u64| length > file.size) {

@@ -53,13 +53,14 @@ pub fn number(request: &Request, name: &'static str) -> Result<u64, Error> {
     Err(FieldError::of_header(name, problem))
 }
 
-/// Reads `Upload-Length` and `Upload-Metadata`. Fails with [`Error::FileTooLarge`] if the file is longer than `most`.
-pub fn read(request: &Request, most: u64) -> Result<FileToCome, Error> {
+/// Reads `Upload-Length` and `Upload-Metadata`. With `folder` the file will lie there, and what the metadata say of it is
+/// not looked at. Fails with [`Error::FileTooLarge`] if the file is longer than `most`.
+pub fn read(request: &Request, most: u64, folder: Option<String>) -> Result<FileToCome, Error> {
     let size = number(request, "Upload-Length")?;
     if size > most {
         return Err(Error::FileTooLarge(most));
     }
-    let mut file = FileToCome { size, ..FileToCome::default() };
+    let mut file = FileToCome { size, folder, ..FileToCome::default() };
     let (mut params, mut known) = (Params::new(FieldLocation::Header), Vec::new());
     let elements = request.elements("Upload-Metadata");
     for element in elements.filter(|element| !element.is_empty()) {
@@ -97,7 +98,7 @@ impl FileToCome {
                 let is_type = |text: &&str| text.len() <= MAX_TYPE && !text.contains('\0');
                 self.declared_type = Some(text()?).filter(is_type).map(str::to_owned);
             }
-            "folder" => self.folder = Some(folder(text()?)?),
+            "folder" if self.folder.is_none() => self.folder = Some(folder(text()?)?),
             "description" => {
                 self.description =
                     Some(rules::description(text()?)?).filter(|text| !text.is_empty());

@@ -215,7 +215,14 @@ impl<'a> Writing<'a> {
         }
         let (synced, state, boot) = (self.synced, &*self.state, &*self.boot);
         let progress = Progress { synced, state, boot, charge };
-        statements::advance(&db, self.upload.id, &progress, &context.app.file_quotas())?;
+        // What comes in one request counts in its process alone until it is recorded, and finds this there.
+        let (app, mut quotas) = (context.app, context.app.file_quotas());
+        quotas.service_bytes = quotas.service_bytes.saturating_sub(app.stored_bytes.arriving());
+        quotas.young_bytes = quotas.young_bytes.saturating_sub(app.young_bytes.arriving());
+        statements::advance(&db, self.upload.id, &progress, &quotas)?;
+        for bytes in [&app.stored_bytes, &app.young_bytes] {
+            bytes.add(charge.saturating_sub(self.charged), 0);
+        }
         (self.charged, self.noted_at, self.noted) = (charge, Instant::now(), Some(synced));
         Ok(())
     }

@@ -9,7 +9,7 @@ const FULL: &str = "Storage quota exceeded";
 fn whoever_has_a_link_sends_a_file_in_several_requests_and_learns_nothing_of_it() {
     let (api, ann) = Server::with_settled(&[], "ann");
     let link = api.ask_for_files(&ann, json!({"upload_to": "/in"}));
-    let pairs = [("filename", "a.txt"), ("folder", "/elsewhere"), ("description", "Hello")];
+    let pairs = [("filename", "a.txt"), ("folder", "/a/../b"), ("description", "Hello")];
     let begun = api
         .tus("POST", &format!("{link}/partial"), Anonymous)
         .header("Upload-Length", "10")
@@ -123,6 +123,48 @@ fn uploads_by_a_link_end_with_it_and_with_their_time() {
     wait_until(|| entries(api.data.join("partial")).is_empty());
     let shards: i64 = api.database.value("SELECT sum(used)::bigint FROM storage_shards");
     assert_eq!(shards, 0);
+}
+
+/// With its link an upload ends, in the list too, whether it has begun, goes on or is complete.
+#[test]
+fn uploads_by_a_link_last_no_longer_than_it() {
+    let (api, ann) = Server::with_settled(&[], "ann");
+    let link = api.ask_for_files(&ann, json!({"expires_in_minutes": 5}));
+    let path = api.begin_by_link(&link, 10);
+    let is_the_link_s = || {
+        let equal = "SELECT bool_and(p.expires_at = l.expires_at)
+                     FROM partial_uploads p JOIN file_links l ON l.id = link_id";
+        api.database.value::<bool>(equal)
+    };
+    assert!(is_the_link_s(), "it has begun");
+    api.adding(&path, Anonymous, 0, b"01234").send().expect(204);
+    assert!(is_the_link_s(), "it goes on");
+    let listed = api.partial_uploads(&ann);
+    let links = api.get("/links", &ann).expect(200).list("links");
+    assert_eq!((listed.len(), &listed[0]["expires_at"]), (1, &links[0]["expires_at"]));
+    api.adding(&path, Anonymous, 5, b"56789").send().expect(204);
+    assert!(is_the_link_s(), "it is complete");
+}
+
+/// Those that nobody goes on with make room for the same network, too.
+#[test]
+fn what_a_network_has_given_up_does_not_block_it() {
+    let (api, ann) = Server::with_settled(&[], "ann");
+    let link = api.ask_for_files(&ann, json!({}));
+    let paths: Vec<_> = (0..10).map(|_| api.begin_by_link(&link, 1)).collect();
+    let begin = || api.beginning(&format!("{link}/partial"), Anonymous, 1).send();
+    begin().expect(429);
+    let given_up = "UPDATE partial_uploads SET touched_at = touched_at - interval '11 minutes'";
+    api.database.run(given_up);
+    for _ in 0..10 {
+        begin().expect(201);
+    }
+    begin().expect(429);
+    // All places of the link are taken: the longest unused ends.
+    api.database.run(given_up);
+    begin().expect(201);
+    assert_eq!(api.partial_uploads(&ann).len(), 20);
+    api.tus("HEAD", &paths[0], Anonymous).send().expect(404);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::files::uploads_under_way::under_way;
 use crate::harness::partial::{ALL, BYTES, id_of};
 use crate::harness::*;
 
@@ -54,6 +55,57 @@ fn the_whole_length_and_a_file_are_reserved_until_the_upload_ends() {
     api.beginning(ALL, &ann, 598).send().refused(507, FULL);
     api.database.run("UPDATE partial_uploads SET expires_at = now()");
     api.begin_partial(&ann, 599);
+}
+
+/// Only quotas keep a file from coming back, however many uploads are open.
+#[test]
+fn deleted_files_come_back_beside_uploads_that_are_open() {
+    let (api, [ann]) = Server::with_users(&[("CLOAKROOM_USER_FILE_QUOTA", "6")], ["ann"]);
+    let files =
+        ["a.txt", "b.txt", "c.txt"].map(|name| api.upload(&ann, name, "x").expect(201).id());
+    api.begin_partial(&ann, 1);
+    api.begin_partial(&ann, 1);
+    api.delete_file(&ann, &files[0]).expect(204);
+    let restore = |id: &str| api.request("POST", &format!("/uploads/{id}/restore")).by(&ann).send();
+    restore(&files[0]).expect(200);
+    for file in &files {
+        api.delete_file(&ann, file).expect(204);
+    }
+    let since = json!({"deleted_since": "2026-01-01T00:00:00Z"});
+    let answer = api.post("/uploads/restore", &ann, since).expect(200).json();
+    assert_eq!(answer, json!({"restored": 3, "left": 0}));
+    // With the sixth, which is open, there are as many as there may be.
+    api.delete_file(&ann, &files[0]).expect(204);
+    api.begin_partial(&ann, 1);
+    api.begin_partial(&ann, 1);
+    restore(&files[0]).refused(507, FULL);
+}
+
+/// What comes in one request, and in several, together has no more room than either.
+#[test]
+fn both_kinds_of_uploads_under_way_share_the_room_of_the_service() {
+    let settings =
+        [("CLOAKROOM_STORAGE_QUOTA", "10000000"), ("CLOAKROOM_ALLOWED_UPLOAD_TYPES", "any")];
+    let (api, [ann, bob]) = Server::with_users(&settings, ["ann", "bob"]);
+    api.upload(&ann, "a.txt", "x").expect(201);
+    let path = api.begin_partial(&ann, 9_000_000);
+    let form = file_form("b.bin", "application/x-b", &[b'x'; 7_000_000]).bytes();
+    let begin =
+        || api.begin_upload(&bob, &format!("Content-Length: {}", form.len()), &form[..6_000_000]);
+    let stream = begin();
+    wait_until(|| under_way(&api) > 5_900_000);
+    api.adding(&path, &ann, 0, &vec![b'x'; 9_000_000]).send().refused(507, FULL);
+    let came = api.offset(&path, &ann);
+    assert!((2_900_000..=4_100_000).contains(&came), "{came}");
+    drop(stream);
+    wait_until(|| under_way(&api) == 0);
+    api.adding(&path, &ann, came, &vec![b'x'; 6_000_000 - came]).send().expect(204);
+    let stream = begin();
+    assert_eq!(status_of(stream), 507);
+    // The disk has had no more than the quota.
+    wait_until(|| under_way(&api) == 0);
+    api.adding(&path, &ann, 6_000_000, &vec![b'x'; 3_000_000]).send().expect(204);
+    assert_eq!(charged(&api), 9_000_001);
 }
 
 #[test]
@@ -139,6 +191,24 @@ fn a_user_has_at_most_a_hundred_uploads_at_once() {
     assert!(refused.has_header("Retry-After"));
     api.adding(&paths[0], &ann, 0, b"x").send().expect(204);
     api.begin_partial(&ann, 1);
+}
+
+/// The list has an end, and strangers cannot crowd out the owner's own.
+#[test]
+fn an_owner_s_own_uploads_are_listed_before_those_by_links() {
+    let (api, ann) = Server::with_settled(&[], "ann");
+    let own = api.begin_partial(&ann, 1);
+    let by_link = api.begin_by_link(&api.ask_for_files(&ann, json!({})), 1);
+    api.database.run(&format!(
+        "INSERT INTO partial_uploads (id, file_id, user_id, link_id, folder, filename, file_size, created_at, expires_at)
+         SELECT gen_random_uuid(), gen_random_uuid(), user_id, link_id, folder, filename, 1,
+                created_at + interval '1 minute', expires_at
+         FROM partial_uploads, generate_series(1, 500) WHERE id = '{}'",
+        id_of(&by_link)
+    ));
+    let listed = api.partial_uploads(&ann);
+    assert_eq!((listed.len(), &listed[499]["id"]), (500, &json!(id_of(&own))));
+    assert!(listed[..499].iter().all(|one| !one["received_by"].is_null()));
 }
 
 #[test]
