@@ -66,8 +66,8 @@ $$;
 
 -- Whether a user may begin an upload, or a stranger by a link, if these have so many bytes and files left beside what
 -- uploads keep, and at most `most` uploads at once, of one network half as many. If it does not fit, but would without
--- those that had no byte for ten minutes, these end, the longest unused first; `ended` are their ids. The user's row is
--- locked.
+-- those that had no byte for ten minutes, these end, the longest unused first; `ended` are their ids. Of a network they
+-- do not count: they keep no place from anybody. The user's row is locked.
 CREATE FUNCTION make_room_for_partial_upload(
     of_user uuid, of_link uuid, of_network inet, size bigint, bytes_left bigint, files_left bigint, most bigint,
     OUT is_left boolean, OUT is_too_many boolean, OUT ended uuid[]) LANGUAGE plpgsql AS $$
