@@ -1,5 +1,5 @@
--- Takes the message that has been due longest, those about password resets first, those of registrations late and those
--- of an import last, for ten minutes: if it has not been removed or deferred by then, it is due again. No row means
+-- Takes the message that has been due longest, those about password resets first, those of an import late and those of
+-- registrations last, for ten minutes: if it has not been removed or deferred by then, it is due again. No row means
 -- that no message is due. Several processes may run this at once: SKIP LOCKED gives each of them another row. The
 -- account is looked up in the same statement, so that the message is written with its present data; one of a
 -- registration has none. The e-mail address is null if the message must not be sent any more: because the account has

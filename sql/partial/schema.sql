@@ -66,8 +66,8 @@ $$;
 
 -- Whether a user may begin an upload, or a stranger by a link, if these have so many bytes and files left beside what
 -- uploads keep, and at most `most` uploads at once, of one network half as many. If it does not fit, but would without
--- those that had no byte for ten minutes, these end, the longest unused first; `ended` are their ids. Of a network they
--- do not count: they keep no place from anybody. The user's row is locked.
+-- those that had no byte for ten minutes, these end, the longest unused first, and for a network that has too many its
+-- own; `ended` are their ids. The user's row is locked.
 CREATE FUNCTION make_room_for_partial_upload(
     of_user uuid, of_link uuid, of_network inet, size bigint, bytes_left bigint, files_left bigint, most bigint,
     OUT is_left boolean, OUT is_too_many boolean, OUT ended uuid[]) LANGUAGE plpgsql AS $$
@@ -75,19 +75,25 @@ DECLARE
     since timestamptz := now() - interval '10 minutes';
     needed bigint := greatest(size, 1);
     idle uuid;
+    -- Whether the network has its half, those that may end counted.
+    is_crowded boolean;
 BEGIN
     SELECT bytes + needed <= bytes_left AND files < files_left, files >= most, '{}' INTO is_left, is_too_many, ended
     FROM reserved(of_user, of_link, since);
-    is_too_many := is_too_many OR (SELECT count(*) >= most / 2 FROM partial_uploads
-        WHERE link_id = of_link AND network = of_network AND completed_at IS NULL AND expires_at > now()
-          AND (touched_at >= since OR file_offset = file_size));
-    WHILE is_left AND NOT is_too_many AND EXISTS (
-        SELECT FROM reserved(of_user, of_link) WHERE bytes + needed > bytes_left OR files >= least(files_left, most)
-    ) LOOP
+    LOOP
+        SELECT count(*) >= most / 2,
+               is_too_many OR count(*) FILTER (WHERE touched_at >= since OR file_offset = file_size) >= most / 2
+        INTO is_crowded, is_too_many
+        FROM partial_uploads
+        WHERE link_id = of_link AND network = of_network AND completed_at IS NULL AND expires_at > now();
+        EXIT WHEN NOT is_left OR is_too_many OR NOT is_crowded AND NOT EXISTS (
+            SELECT FROM reserved(of_user, of_link)
+            WHERE bytes + needed > bytes_left OR files >= least(files_left, most));
         DELETE FROM partial_uploads
         WHERE id = (SELECT id FROM partial_uploads
                     WHERE user_id = of_user AND link_id IS NOT DISTINCT FROM of_link AND completed_at IS NULL
                       AND touched_at < since AND expires_at > now() AND file_offset < file_size
+                      AND (NOT is_crowded OR network = of_network)
                     ORDER BY touched_at LIMIT 1)
         RETURNING id INTO idle;
         ended := ended || idle;

@@ -99,7 +99,7 @@ fn tasks() -> Vec<Task> {
 
 /// Records that are removed with time: the name of the task, the table, a column with a time, or the first one in a
 /// column, and how long after it they are of no use any more.
-const OLD_RECORDS: [(&str, &str, &str, &str); 12] = [
+const OLD_RECORDS: [(&str, &str, &str, &str); 11] = [
     ("expired sessions", "sessions", "expires_at", "0 days"),
     ("expired personal tokens", "personal_tokens", "expires_at", "0 days"),
     ("expired links", "file_links", "expires_at", "0 days"),
@@ -113,8 +113,6 @@ const OLD_RECORDS: [(&str, &str, &str, &str); 12] = [
     ("counts of reset messages", "password_reset_messages", "sent_at[1]", "1 day"),
     ("counts of mail", "mail_counts", "queued_at[1]", "1 day"),
     ("counts of changes", "own_changes", "hour", "1 day"),
-    // Those that the feature `extras` has not ended, because nobody runs it any more.
-    ("uploads in several requests", "partial_uploads", "expires_at", "1 hour"),
 ];
 
 /// The tasks that ask a store, or read whole directories. They have a thread of their own, because a slow store may

@@ -139,7 +139,7 @@ impl StoredBytes {
         if is_of_young { size.max(MIN_DISK_USAGE) + description as u64 } else { size }
     }
 
-    /// Counts a file that was recorded.
+    /// Counts a file that was recorded, or what has come of one in several requests.
     pub fn add(&self, size: u64, description: usize) {
         let add = |before: u64| Some(before.saturating_add(self.usage(size, description)));
         let _ = self.stored.fetch_update(Relaxed, Relaxed, add);

@@ -137,7 +137,7 @@ pub fn find(db: &Database, id: Uuid, whose: Whose) -> Result<PartialUpload, Erro
     rows.first().map(PartialUpload::of).ok_or(Error::Partial(PartialError::NotFound))
 }
 
-/// The newest uploads of a user, and by the user's links, that are not complete, at most so many.
+/// The uploads of a user, and by the user's links, that are not complete, at most so many: first of all its own.
 pub fn list(db: &Database, user: Uuid, most: i64) -> Result<Vec<PartialUpload>, Error> {
     Ok(db.read(sql!("partial/list"), &[&user, &most])?.iter().map(PartialUpload::of).collect())
 }

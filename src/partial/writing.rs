@@ -216,13 +216,10 @@ impl<'a> Writing<'a> {
         let (synced, state, boot) = (self.synced, &*self.state, &*self.boot);
         let progress = Progress { synced, state, boot, charge };
         // What comes in one request counts in its process alone until it is recorded, and finds this there.
-        let (app, mut quotas) = (context.app, context.app.file_quotas());
-        quotas.service_bytes = quotas.service_bytes.saturating_sub(app.stored_bytes.arriving());
-        quotas.young_bytes = quotas.young_bytes.saturating_sub(app.young_bytes.arriving());
+        let (mut quotas, stored) = (context.app.file_quotas(), &context.app.stored_bytes);
+        quotas.service_bytes = quotas.service_bytes.saturating_sub(stored.arriving());
         statements::advance(&db, self.upload.id, &progress, &quotas)?;
-        for bytes in [&app.stored_bytes, &app.young_bytes] {
-            bytes.add(charge.saturating_sub(self.charged), 0);
-        }
+        stored.add(charge.saturating_sub(self.charged), 0);
         (self.charged, self.noted_at, self.noted) = (charge, Instant::now(), Some(synced));
         Ok(())
     }

@@ -42,7 +42,7 @@ fn an_invited_user_gets_a_link_by_mail_that_works_once_and_for_seven_days() {
     api.create_user(&root, again).refused(409, "Email already exists");
 }
 
-/// An import spreads its invitations over hours, and lets all other mail pass.
+/// An import spreads its invitations over hours, and lets all other mail of accounts pass.
 #[cfg(feature = "extras")]
 #[test]
 fn an_invitation_of_an_import_that_waits_is_sent_at_once_if_an_administrator_asks() {

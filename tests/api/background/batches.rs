@@ -57,7 +57,7 @@ fn insert_expired(database: &Database, table: &str, user: &str, count: u32) {
 /// Tables with columns, the values of a row that concerns a user or mailbox and has an age, and the ages at which a row
 /// goes and at which it stays.
 #[rustfmt::skip] // One row a table.
-const AGES: [(&str, &str, &str, &str); 6] = [
+const AGES: [(&str, &str, &str, &str); 5] = [
     ("outbox (kind, user_id, failed_at)",
      "'password_changed', '{user}', now() - interval '{age}'", "31 days", "29 days"),
     ("password_reset_messages (user_id, sent_at)", "'{user}', ARRAY[now() - interval '{age}']", "25 hours", "23 hours"),
@@ -66,8 +66,6 @@ const AGES: [(&str, &str, &str, &str); 6] = [
      "sha256('{user}'), ARRAY[now() - interval '{age}'], ARRAY[NULL::cidr]", "25 hours", "23 hours"),
     ("personal_tokens (id, user_id, token_hash, name, scope, expires_at)",
      "gen_random_uuid(), '{user}', '{user}', 'a', 'all', now() - interval '{age}'", "0 s", "-1 hour"),
-    ("partial_uploads (id, file_id, user_id, folder, filename, file_size, expires_at)",
-     "gen_random_uuid(), gen_random_uuid(), '{user}', '', 'a', 1, now() - interval '{age}'", "61 minutes", "-1 hour"),
 ];
 
 #[test]
