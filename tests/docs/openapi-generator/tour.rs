@@ -62,7 +62,7 @@ async fn use_files(user: &Configuration) -> Outcome {
         files.push(loop {
             attempts += 1;
             let (path, key) = (directory.join(name), Some(&*key));
-            match upload_file(user, path, key, Some("A tour")).await {
+            match upload_file(user, path, key, Some("A tour"), None).await {
                 Err(Error::Reqwest(_)) if attempts < 5 => {}
                 outcome => break outcome?,
             }
@@ -75,18 +75,19 @@ async fn use_files(user: &Configuration) -> Outcome {
     let (mut page, mut pages) = (1, 1);
     while i64::from(page) <= pages {
         let (key, order) = (Some(FileSortKey::Filename), Some(SortOrder::Asc));
-        let list =
-            list_files(user, None, None, None, key, order, Some(page), Some(2), None, None).await?;
+        let (of, size, no) = (Some(page), Some(2), None);
+        let list = list_files(user, no, no, no, no, None, None, key, order, of, size, None, None);
+        let list = list.await?;
         listed.extend(list.items.into_iter().map(|file| file.filename));
         (page, pages) = (page + 1, list.pages);
     }
     assert_eq!(listed, ["first.txt", "second.txt", "third.txt"]);
 
     let id = files[0].id.to_string();
-    let whole = download_file(user, &id, None, None, None, None, None, None).await?;
+    let whole = download_file(user, &id, None, None, None, None, None, None, None).await?;
     assert_eq!(whole.text().await?, CONTENT);
     let range = Some("bytes=4-8");
-    let part = download_file(user, &id, range, None, None, None, None, None).await?;
+    let part = download_file(user, &id, None, range, None, None, None, None, None).await?;
     assert_eq!(part.status(), 206);
     assert_eq!(part.text().await?, "first");
 
