@@ -144,7 +144,7 @@ $$;
 CREATE FUNCTION registration_wait(email_key text, client cidr) RETURNS interval LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('cloakroom: registrations'));
-    IF (SELECT count(*) >= 10000 FROM outbox WHERE failed_at IS NULL AND priority = 2) THEN
+    IF (SELECT count(*) >= 10000 FROM outbox WHERE failed_at IS NULL AND priority = 3) THEN
         RAISE EXCEPTION 'too many registrations wait for their mail'
         USING ERRCODE = 'integrity_constraint_violation', CONSTRAINT = 'outbox_registrations';
     END IF;
