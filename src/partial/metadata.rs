@@ -53,8 +53,8 @@ pub fn number(request: &Request, name: &'static str) -> Result<u64, Error> {
     Err(FieldError::of_header(name, problem))
 }
 
-/// Reads `Upload-Length` and `Upload-Metadata`. With `folder` the file will lie there, and the one in the metadata may be
-/// any text. Fails with [`Error::FileTooLarge`] if the file is longer than `most`.
+/// Reads `Upload-Length` and `Upload-Metadata`. With `folder` the file will lie there, and the one in the metadata may
+/// be any text. Fails with [`Error::FileTooLarge`] if the file is longer than `most`.
 pub fn read(request: &Request, most: u64, folder: Option<String>) -> Result<FileToCome, Error> {
     let size = number(request, "Upload-Length")?;
     if size > most {
